@@ -1,0 +1,38 @@
+PYTHON ?= python3
+BIN := .venv/bin
+READY := .venv/.ready
+# Numerical libraries on more threads than the tests have cores only slow one another down.
+WORKERS ?= 2
+
+.PHONY: help setup demo test check bench clean
+.DEFAULT_GOAL := help
+
+help: ## Show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 12
+
+setup: $(READY) ## Make .venv with everything pinned in constraints.txt
+
+$(READY): pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $@
+
+demo: $(READY) ## Run the whole main job on the bundled gold set
+	$(BIN)/assay demo
+
+test: $(READY) ## Run all tests
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+
+check: $(READY) ## Lint, format, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY) ## Measure; every figure is a ratio within one run
+	$(BIN)/python benchmarks/shapes.py
+	$(BIN)/python benchmarks/search.py
+	$(BIN)/python benchmarks/evaluate.py
+
+clean: ## Remove the environment and everything computed
+	rm -rf .venv .assay

@@ -1,0 +1,1 @@
+"""Run a retriever on a gold set: evaluate, track, compare."""

@@ -1,0 +1,85 @@
+"""An evaluation as a table on the terminal."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from experiments.evaluate import Evaluation
+
+__all__ = ["print_evaluation"]
+
+WIDTH_OFF_TERMINAL = 160
+
+
+def print_evaluation(evaluation: Evaluation) -> None:
+    """Print the figures by query type with 95 % intervals, and everything that was not plain."""
+    record = evaluation.record
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=WIDTH_OFF_TERMINAL)
+    gold = record["gold"]
+    table = Table(
+        title=Text(f"{gold['name']} {gold['version']} {gold['split']}, 95 % intervals"),
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+    )
+    table.add_column("type")
+    table.add_column("queries", justify="right")
+    for name in record["metrics"]:
+        table.add_column(name, justify="right")
+    groups = record["by_type"]
+    if len(groups) > 1:
+        for group, of_group in groups.items():
+            table.add_row(Text(group), str(of_group["queries"]), *_cells(of_group["metrics"]))
+        table.add_section()
+    table.add_row("all", str(record["queries"]), *_cells(record["metrics"]))
+    console.print(table)
+    for line in _remarks(record):
+        console.print(Text(line))
+
+
+def _cells(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    cells = []
+    for figure in metrics.values():
+        if figure["value"] is None:
+            cells.append("-")
+        elif figure["low"] is None:
+            cells.append(f"{_short(figure['value'])}\n(too few)")
+        else:
+            interval = f"{_short(figure['low'])} to {_short(figure['high'])}"
+            cells.append(f"{_short(figure['value'])}\n{interval}")
+    return cells
+
+
+def _short(value: float) -> str:
+    return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.2f}"
+
+
+def _remarks(record: Mapping[str, Any]) -> list[str]:
+    remarks = [
+        f"unanswered {record['unanswered']} (score 0), unscorable {record['unscorable']} (no "
+        "relevant document, left out)"
+    ]
+    undefined = {
+        name: figure["undefined"]
+        for name, figure in record["metrics"].items()
+        if figure["undefined"]
+    }
+    remarks += [f"{name}: undefined for {n} queries, left out" for name, n in undefined.items()]
+    ignored = record["system"].get("ignored_queries") or []
+    if ignored:
+        few = ", ".join(ignored[:5]) + (", …" if len(ignored) > 5 else "")
+        remarks.append(f"{len(ignored)} queries of the run are not judged and were ignored: {few}")
+    remarks += [f"{event}: {count}" for event, count in record["fallbacks"].items()]
+    latency = record["latency_ms"]
+    if latency:
+        total = latency["stages"]["total"]
+        remarks.append(
+            f"latency over {latency['queries']} single queries: p50 {total['p50']:.1f} ms, "
+            f"p95 {total['p95']:.1f} ms, p99 {total['p99']:.1f} ms"
+        )
+    return remarks

@@ -1,0 +1,1 @@
+"""Read run directories and render them."""

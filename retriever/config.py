@@ -1,0 +1,380 @@
+"""Every tunable in one frozen tree: a section a stage, read from YAML and written back to it.
+
+A stage is handed its own section and nothing else, and the section's fingerprint is part of the
+key under which the stage's result is remembered.
+"""
+
+import difflib
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from importlib import resources
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from retriever.files import InputError
+
+__all__ = [
+    "PRESETS",
+    "Record",
+    "RetrieverConfig",
+    "Section",
+    "difference",
+    "load_config",
+    "parse_sets",
+    "read_yaml",
+]
+
+PRESETS = ("default",)
+
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Depth = Annotated[int, Field(ge=1, le=100_000)]
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
+ListName = Annotated[str, Field(pattern=r"^([A-Za-z0-9_.-]+:)?(dense|bm25)$")]
+
+
+class Record(BaseModel):
+    """Frozen data read from a file; unknown keys are refused."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_default=True)
+
+
+class Section(Record):
+    """A part of the configuration."""
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the canonical JSON of this part's values, in hexadecimal."""
+        return _digest(self.model_dump(mode="json"))
+
+
+class ChunkConfig(Section):
+    """How documents are cut. `max_tokens: null` keeps each document whole, as one chunk."""
+
+    max_tokens: Annotated[int, Field(ge=16)] | None = 256
+    overlap: Annotated[int, Field(ge=0)] = 32
+
+    @model_validator(mode="after")
+    def _overlap_fits(self) -> Self:
+        if self.max_tokens is not None and self.overlap > self.max_tokens // 2:
+            raise ValueError("overlap must be at most half of max_tokens")
+        return self
+
+
+class BM25Config(Section):
+    """The lexical index: tokens and the two constants of the formula."""
+
+    tokenizer: Literal["biomedical", "plain", "whitespace"] = "biomedical"
+    k1: Annotated[float, Field(ge=0, le=10, allow_inf_nan=False)] = 1.5
+    b: Share = 0.75
+    idf: Literal["lucene", "robertson"] = "lucene"
+
+
+class IndexConfig(Section):
+    """What belongs to an index: changing any of it builds another index."""
+
+    chunk: ChunkConfig = ChunkConfig()
+    bm25: BM25Config = BM25Config()
+
+
+class RouteConfig(Section):
+    """Which collections a query searches, in which ways, and how many hits of each count."""
+
+    recall_top_k: Depth = 100
+    recall_top_k_by_collection: Mapping[Name, Depth] = {}
+    dense_search: bool = True
+    bm25_search: bool = True
+
+    @model_validator(mode="after")
+    def _searches_something(self) -> Self:
+        if not (self.dense_search or self.bm25_search):
+            raise ValueError("dense_search and bm25_search are both off: nothing would be searched")
+        return self
+
+
+class RecallConfig(Section):
+    """How deep every list is searched; the lists are then cut, so depth costs no new search."""
+
+    search_depth: Depth = 200
+
+
+class MergeConfig(Section):
+    """How the lists become one.
+
+    `weights` names a list (`eagle_text:dense`) or a search (`dense`, `bm25`); what is not named
+    weighs 1. A list of weight 0 is left out.
+    """
+
+    method: Literal["minmax", "rrf"] = "minmax"
+    rrf_k: Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)] = 60
+    rrf_key: Literal["source_chunk_id", "node_id"] = "source_chunk_id"
+    weights: Mapping[ListName, Weight] = {}
+
+    @field_validator("weights")
+    @classmethod
+    def _weights_are_usable(cls, weights: Mapping[str, float]) -> Mapping[str, float]:
+        if weights.get("dense", 1) == 0 and weights.get("bm25", 1) == 0:
+            raise ValueError("the weights of dense and bm25 are both 0: nothing would be ranked")
+        return weights
+
+
+class TrimConfig(Section):
+    """How much of the final ranking a search shows."""
+
+    final_top_k: Depth = 5
+
+
+class EvaluationConfig(Section):
+    """How a run is scored. No stage reads it.
+
+    `relevant_from: null` takes what the gold set says (1 where it says nothing).
+    """
+
+    split: Name = "test"
+    depth: Depth = 100
+    metrics: tuple[str, ...] = (
+        "hit@5",
+        "mrr@10",
+        "ndcg@10",
+        "recall@100",
+        "map@100",
+        "judged@10",
+        "coverage@5",
+    )
+    relevant_from: Annotated[int, Field(ge=1)] | None = None
+    resamples: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class RetrieverConfig(Section):
+    """The whole tree. Immutable; `with_overrides` makes another."""
+
+    namespace: Literal["general"] = "general"
+    models: str = "embedded"
+    index: IndexConfig = IndexConfig()
+    route: RouteConfig = RouteConfig()
+    recall: RecallConfig = RecallConfig()
+    merge: MergeConfig = MergeConfig()
+    trim: TrimConfig = TrimConfig()
+    evaluation: EvaluationConfig = EvaluationConfig()
+
+    @model_validator(mode="after")
+    def _search_is_deep_enough(self) -> Self:
+        deepest = max([self.route.recall_top_k, *self.route.recall_top_k_by_collection.values()])
+        if deepest > self.recall.search_depth:
+            raise ValueError(
+                f"recall.search_depth is {self.recall.search_depth}, less than the largest "
+                f"recall_top_k {deepest}: raise it to at least that"
+            )
+        return self
+
+    def with_overrides(self, overrides: Mapping[str, Any]) -> "RetrieverConfig":
+        """Return this configuration with dotted paths replaced, `{"merge.rrf_k": 20}`.
+
+        Raises InputError for an unknown path or a value out of range.
+        """
+        values = self.model_dump(mode="json")
+        for path, value in overrides.items():
+            _set_at(values, path, value)
+        return _parse(values, source=None)
+
+    def flattened(self) -> dict[str, Any]:
+        """Every leaf by its dotted path, in the order of the tree."""
+        return dict(_leaves(self.model_dump(mode="json")))
+
+    def to_yaml(self) -> str:
+        """Return the whole tree as YAML that `load_config` reads back to an equal one."""
+        return yaml.safe_dump(self.model_dump(mode="json"), sort_keys=False, allow_unicode=True)
+
+
+def load_config(source: str | Path | None = None, sets: Sequence[str] = ()) -> RetrieverConfig:
+    """Read a configuration from a YAML file or by a preset's name, then apply `key=value` sets.
+
+    A file says only what differs from the default preset; `preset: NAME` in it starts elsewhere.
+    Raises InputError naming the file, the key and the nearest known one.
+    """
+    name = "default" if source is None else str(source)
+    if name in PRESETS and not Path(name).is_file():
+        text = (resources.files("retriever.presets") / f"{name}.yaml").read_text("utf-8")
+        config = _parse(read_yaml(text, name), source=name)
+    else:
+        path = Path(name)
+        try:
+            text = path.read_text("utf-8-sig")
+        except OSError as error:
+            raise InputError(
+                f"cannot be read: {error.strerror}",
+                path=path,
+                fix=f"give a YAML file or a preset: {', '.join(PRESETS)}",
+            ) from error
+        except UnicodeDecodeError as error:
+            raise InputError("not UTF-8", path=path, fix="re-save as UTF-8") from error
+        values = read_yaml(text, path)
+        base = load_config(_preset_name(values.pop("preset", "default"), path))
+        config = _parse(_merged(base.model_dump(mode="json"), values, path), source=path)
+    return config.with_overrides(parse_sets(sets)) if sets else config
+
+
+def parse_sets(sets: Sequence[str]) -> dict[str, Any]:
+    """Read `key=value` texts, the values as YAML, into overrides by dotted path."""
+    overrides: dict[str, Any] = {}
+    for item in sets:
+        key, equals, value = item.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"--set {item!r} is not key=value", fix="--set merge.rrf_k=20")
+        overrides[key.strip()] = _scalar(value, item)
+    return overrides
+
+
+def difference(one: RetrieverConfig, other: RetrieverConfig) -> dict[str, tuple[Any, Any]]:
+    """Leaves that differ: path -> (value in one, value in other); None where absent."""
+    a, b = one.flattened(), other.flattened()
+    paths = [*a, *(path for path in b if path not in a)]
+    return {p: (a.get(p), b.get(p)) for p in paths if a.get(p) != b.get(p)}
+
+
+def _preset_name(value: object, path: Path) -> str:
+    if value not in PRESETS:
+        raise InputError(
+            f"preset {value!r} is unknown", path=path, fix=f"one of {', '.join(PRESETS)}"
+        )
+    return str(value)
+
+
+def _digest(value: object) -> str:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class _UniqueKeyLoader(yaml.SafeLoader):
+    """Safe YAML in which the same key twice is an error and aliases are refused."""
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        if self.check_event(yaml.events.AliasEvent):
+            alias = self.peek_event()  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(
+                problem="aliases (*name) are not read here", problem_mark=alias.start_mark
+            )
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set()
+        for key_node, _ in node.value:
+            key = self.construct_object(key_node, deep=True)
+            if not isinstance(key, str):
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key!r} is not text", problem_mark=key_node.start_mark
+                )
+            if key in seen:
+                raise yaml.MarkedYAMLError(
+                    problem=f"key {key!r} stands twice", problem_mark=key_node.start_mark
+                )
+            seen.add(key)
+        return super().construct_mapping(node, deep)
+
+
+def _load_yaml(text: str, source: object) -> Any:
+    try:
+        return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader, stricter
+    except yaml.MarkedYAMLError as error:
+        line = error.problem_mark.line + 1 if error.problem_mark else None
+        raise InputError(f"not YAML: {error.problem}", path=source, line=line) from error
+    except (yaml.YAMLError, RecursionError, ValueError) as error:
+        raise InputError(f"not YAML: {str(error).splitlines()[0]}", path=source) from error
+
+
+def read_yaml(text: str, source: object) -> dict[str, Any]:
+    """Read a mapping from YAML, safely: no tags, no aliases, no key twice; else InputError."""
+    values = _load_yaml(text, source)
+    if values is None:
+        return {}
+    if not isinstance(values, dict):
+        raise InputError("expected keys and values", path=source, fix="merge: {rrf_k: 20}")
+    return values
+
+
+def _scalar(text: str, item: str) -> Any:
+    return _load_yaml(text, f"--set {item}") if text.strip() else text
+
+
+def _merged(base: dict[str, Any], values: dict[str, Any], source: object) -> dict[str, Any]:
+    """Lay `values` over `base`; a mapping whose keys are data (weights) is replaced whole."""
+    result = dict(base)
+    for key, value in values.items():
+        below = result.get(key)
+        if isinstance(below, dict) and below and isinstance(value, dict) and not _is_data(key):
+            result[key] = _merged(below, value, source)
+        else:
+            result[key] = value
+    return result
+
+
+def _is_data(key: str) -> bool:
+    return key in ("weights", "recall_top_k_by_collection")
+
+
+def _set_at(values: dict[str, Any], path: str, value: Any) -> None:
+    keys, at = path.split("."), values
+    for depth, key in enumerate(keys):
+        if key not in at and not (depth and _is_data(keys[depth - 1])):
+            raise _unknown(".".join(keys[: depth + 1]), [*keys[:depth]], at, source=None)
+        if depth == len(keys) - 1:
+            at[key] = value
+            return
+        below = at[key]
+        if not isinstance(below, dict):
+            raise InputError(
+                f"{'.'.join(keys[: depth + 1])} is a value and has no {keys[depth + 1]!r} below it"
+            )
+        at[key] = at = dict(below)
+
+
+def _unknown(
+    path: str, above: Sequence[str], known: Mapping[str, Any], source: object
+) -> InputError:
+    near = difflib.get_close_matches(path.rpartition(".")[2], list(known), n=1, cutoff=0.5)
+    if near:
+        fix = f"did you mean {'.'.join([*above, near[0]])}?"
+    else:
+        everything = dict(_leaves(RetrieverConfig().model_dump(mode="json")))
+        leaf = path.rpartition(".")[2]
+        same = [known_path for known_path in everything if known_path.rpartition(".")[2] == leaf]
+        fix = f"did you mean {same[0]}?" if same else f"known here: {', '.join(known)}"
+    return InputError(f"{path} is no parameter", path=source, fix=fix)
+
+
+def _parse(values: Mapping[str, Any], source: object) -> RetrieverConfig:
+    try:
+        return RetrieverConfig.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = [str(part) for part in first["loc"]]
+        if first["type"] == "extra_forbidden":
+            known: Any = RetrieverConfig().model_dump(mode="json")
+            for part in where[:-1]:
+                known = known[part]
+            raise _unknown(".".join(where), where[:-1], known, source) from error
+        if where and where[-1] == "[key]":
+            fix = "write dense, bm25, COLLECTION:dense or COLLECTION:bm25"
+            raise InputError(
+                f"{'.'.join(where[:-2])}: {where[-2]!r} is no name",
+                path=source,
+                fix=fix if where[-3] == "weights" else "letters, digits, _ . and - make a name",
+            ) from error
+        message = first["msg"].removeprefix("Value error, ")
+        place = ".".join(where)
+        given = "" if isinstance(first["input"], dict) else f", not {first['input']!r}"
+        raise InputError(f"{place}: {message}{given}" if place else message, path=source) from error
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict) and value:
+            yield from _leaves(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value

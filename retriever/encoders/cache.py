@@ -1,0 +1,143 @@
+"""What a model computed, kept by content: (model fingerprint, kind, text) -> vector.
+
+One SQLite file a model, shared by any number of processes. A vector is written as soon as its
+batch is done, so a build that is killed picks up where it stopped.
+"""
+
+import hashlib
+import sqlite3
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from retriever.encoders.base import Spans, TextEncoder, Vectors
+from retriever.files import InputError
+
+__all__ = ["CachedEncoder", "VectorCache"]
+
+WRITE_AT_ONCE = 256
+ASK_AT_ONCE = 512
+
+Kind = Literal["query", "document"]
+Progress = Callable[[int], object]
+
+
+class VectorCache:
+    """Vectors of one model on disk. Processes may read and write it at the same time."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def read(self, keys: Sequence[bytes]) -> dict[bytes, bytes]:
+        """Return the stored values of those keys that are there."""
+        if not self.path.exists():
+            return {}
+        found: dict[bytes, bytes] = {}
+        with closing(self._connect()) as connection:
+            for start in range(0, len(keys), ASK_AT_ONCE):
+                part = keys[start : start + ASK_AT_ONCE]
+                marks = ",".join("?" * len(part))
+                rows = connection.execute(
+                    f"SELECT key, value FROM vectors WHERE key IN ({marks})", part
+                )
+                found.update(rows)
+        return found
+
+    def write(self, items: Sequence[tuple[bytes, bytes]]) -> None:
+        """Store all items in one transaction; a key that is there keeps its value."""
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._connect()) as connection, connection:
+            connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", items)
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(self.path, timeout=120)
+            connection.execute("PRAGMA journal_mode=WAL")
+            connection.execute("PRAGMA synchronous=NORMAL")
+            connection.execute(
+                "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)"
+            )
+        except sqlite3.DatabaseError as error:
+            raise InputError(
+                f"the vector cache cannot be used: {error}",
+                path=self.path,
+                fix="delete this file; its vectors are computed anew",
+            ) from error
+        return connection
+
+
+class CachedEncoder:
+    """An encoder that asks its cache first, and loads its model only for what is missing."""
+
+    def __init__(self, encoder: TextEncoder, folder: Path | None) -> None:
+        self._encoder = encoder
+        self._folder = folder
+        self.computed = 0
+        self.reused = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self._encoder.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the model."""
+        return self._encoder.fingerprint
+
+    def token_spans(self, texts: Sequence[str]) -> Sequence[Spans]:
+        """Return the model's own tokens as character spans."""
+        return self._encoder.token_spans(texts)
+
+    def encode(
+        self, texts: Sequence[str], kind: Kind, progress: Progress = lambda done: None
+    ) -> Vectors:
+        """Return unit vectors (n, d). `progress` is told how many more texts are done.
+
+        The same text is computed once, whatever the batch.
+        """
+        if not texts:
+            return np.zeros((0, 0), dtype=np.float32)
+        keys = [_key(self.fingerprint, kind, text) for text in texts]
+        distinct = dict(zip(keys, texts, strict=True))
+        cache = self._cache()
+        known = cache.read(list(distinct)) if cache else {}
+        missing = sorted(distinct.keys() - known.keys(), key=lambda key: (len(distinct[key]), key))
+        self.computed += len(missing)
+        self.reused += len(known)
+        progress(len(texts) - len(missing))
+        encode = self._encoder.encode_queries if kind == "query" else self._encoder.encode_documents
+        for start in range(0, len(missing), WRITE_AT_ONCE):
+            part = missing[start : start + WRITE_AT_ONCE]
+            vectors = np.ascontiguousarray(encode([distinct[key] for key in part]), dtype="<f4")
+            items = [(key, row.tobytes()) for key, row in zip(part, vectors, strict=True)]
+            if cache:
+                cache.write(items)
+            known.update(items)
+            progress(len(part))
+        lengths = {len(value) for value in known.values()}
+        if len(lengths) != 1 or lengths.pop() % 4:
+            raise InputError(
+                "the vector cache holds vectors of different lengths for one model",
+                path=cache.path if cache else None,
+                fix="delete this file; its vectors are computed anew",
+            )
+        rows = [np.frombuffer(known[key], dtype="<f4") for key in keys]
+        return np.ascontiguousarray(np.stack(rows), dtype=np.float32)
+
+    def without_cache(self) -> "CachedEncoder":
+        """Return the same encoder, computing everything."""
+        return CachedEncoder(self._encoder, None)
+
+    def _cache(self) -> VectorCache | None:
+        if self._folder is None:
+            return None
+        return VectorCache(self._folder / f"{self.fingerprint[:32]}.sqlite")
+
+
+def _key(fingerprint: str, kind: Kind, text: str) -> bytes:
+    content = f"{fingerprint}\0{kind}\0{text}".encode("utf-8", "surrogatepass")
+    return hashlib.sha256(content).digest()

@@ -1,0 +1,73 @@
+"""Model sets: which encoder serves which collection. Data, in YAML, checked here."""
+
+from collections.abc import Mapping
+from importlib import resources, util
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError
+
+from retriever.config import Record, Section, read_yaml
+from retriever.files import InputError
+
+__all__ = ["EncoderRecord", "ModelSet", "load_model_set"]
+
+MODEL_SETS = ("embedded",)
+
+
+class EncoderRecord(Section):
+    """All that decides a vector: the model and how its tokens become one.
+
+    `source` is `package:NAME` (a Python package that carries a model folder), a folder, or a hub
+    id. Only safetensors weights are read. `trust_remote_code` runs code from the model's own
+    folder: leave it off for models you did not write.
+    """
+
+    name: str
+    source: str
+    pooling: Literal["mean", "cls"]
+    query_tokens: Annotated[int, Field(ge=8, le=8192)] = 256
+    document_tokens: Annotated[int, Field(ge=8, le=8192)] = 256
+    trust_remote_code: bool = False
+
+    def folder(self) -> str:
+        """Return where transformers finds the model. Raises InputError for a missing package."""
+        kind, colon, package = self.source.partition(":")
+        if not colon or kind != "package":
+            return self.source
+        found = util.find_spec(package)
+        if found is None or not found.submodule_search_locations:
+            raise InputError(
+                f"the model {self.name} comes with the package {package}, which is not installed",
+                fix=f"pip install {package.replace('_', '-')}",
+            )
+        return str(Path(found.submodule_search_locations[0]) / "model")
+
+
+class ModelSet(Record):
+    """A named choice of encoders by collection."""
+
+    name: str
+    collections: Mapping[str, EncoderRecord]
+
+
+def load_model_set(name: str) -> ModelSet:
+    """Read a shipped model set by name, or a YAML file of the same form."""
+    if name in MODEL_SETS:
+        source: object = name
+        text = (resources.files("retriever.presets") / "models" / f"{name}.yaml").read_text("utf-8")
+    else:
+        source = Path(name)
+        try:
+            text = Path(name).read_text("utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise InputError(
+                f"model set {name!r} cannot be read: {error}",
+                fix=f"one of {', '.join(MODEL_SETS)}, or a YAML file",
+            ) from error
+    try:
+        return ModelSet.model_validate(read_yaml(text, source))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise InputError(f"{place}: {first['msg']}", path=source) from error

@@ -1,0 +1,93 @@
+"""Corpora in: JSON lines in BEIR's form, a file or the directory that holds `corpus.jsonl`."""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from retriever.files import InputError, read_json_lines
+from retriever.ingest.chunk import Document
+
+__all__ = ["corpus_digest", "corpus_file", "read_documents"]
+
+
+def corpus_file(corpus: Path) -> Path:
+    """Return the JSON-lines file of a corpus. Raises InputError where there is none."""
+    file = corpus / "corpus.jsonl" if corpus.is_dir() else corpus
+    if not file.is_file():
+        raise InputError(
+            "no such corpus", path=file, fix="give a corpus.jsonl or the folder that holds one"
+        )
+    return file
+
+
+def corpus_digest(corpus: Path) -> str:
+    """SHA-256 of the corpus file's bytes."""
+    with corpus_file(corpus).open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def read_documents(corpus: Path) -> Iterator[Document]:
+    """Yield the documents of a corpus in file order, ids as text.
+
+    Raises InputError with file and line for a missing or repeated id, or a field of another type.
+    """
+    file = corpus_file(corpus)
+    first_line: dict[str, int] = {}
+    for line, record in read_json_lines(file):
+        document_id = _id(record, file, line)
+        if document_id in first_line:
+            raise InputError(
+                f"document {document_id!r} stands in line {first_line[document_id]} already",
+                path=file,
+                line=line,
+                fix="give every document an id of its own",
+            )
+        first_line[document_id] = line
+        title = _text(record, "title", file, line)
+        metadata = record.get("metadata") or {}
+        if not isinstance(metadata, dict):
+            raise InputError("metadata is not an object", path=file, line=line)
+        file_name = _text(metadata, "file_name", file, line)
+        yield Document(
+            document_id=document_id,
+            title=title,
+            text=_text(record, "text", file, line),
+            metadata=metadata,
+            name=_text(metadata, "name", file, line) or file_name or title or document_id,
+            path=_text(metadata, "path", file, line),
+            file_name=file_name,
+            tags=_tags(metadata, file, line),
+            kb_name=_text(metadata, "kb_name", file, line),
+        )
+
+
+def _id(record: Mapping[str, Any], file: Path, line: int) -> str:
+    value = record.get("_id", record.get("id"))
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str) or not value.strip():
+        raise InputError(
+            f"_id is {value!r}", path=file, line=line, fix='expected text, like "_id": "d1"'
+        )
+    return value
+
+
+def _text(record: Mapping[str, Any], key: str, file: Path, line: int) -> str:
+    value = record.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        raise InputError(f"{key} is {type(value).__name__}, not text", path=file, line=line)
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"{key} holds a lone surrogate", path=file, line=line) from error
+    return value
+
+
+def _tags(metadata: Mapping[str, Any], file: Path, line: int) -> tuple[str, ...]:
+    tags = metadata.get("tags") or ()
+    if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
+        raise InputError("tags is no list of texts", path=file, line=line)
+    return tuple(tags)

@@ -1,0 +1,75 @@
+"""Results of stages, remembered under a key that names everything they depend on."""
+
+import dataclasses
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+__all__ = ["Memo", "Node", "key_of"]
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Node(Generic[T]):
+    """A stage's result together with the key it is known by."""
+
+    key: str
+    value: T
+
+
+def key_of(*parts: str) -> str:
+    """Return one key for several: SHA-256 over the parts, each with its length."""
+    digest = hashlib.sha256()
+    for part in parts:
+        content = part.encode("utf-8", "surrogatepass")
+        digest.update(len(content).to_bytes(8, "little"))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+class Memo:
+    """Keeps results until they outgrow `budget` bytes; those used longest ago go first.
+
+    A budget of 0 keeps nothing. Not shared between threads.
+    """
+
+    def __init__(self, budget: int = 512 * 2**20) -> None:
+        self.budget = budget
+        self.hits = 0
+        self.misses = 0
+        self.size = 0
+        self._kept: OrderedDict[str, tuple[object, int]] = OrderedDict()
+
+    def get(self, key: str, compute: Callable[[], T]) -> Node[T]:
+        """Return what is kept under `key`, or compute and keep it."""
+        if key in self._kept:
+            self.hits += 1
+            self._kept.move_to_end(key)
+            return Node(key, self._kept[key][0])  # type: ignore[arg-type]
+        self.misses += 1
+        value = compute()
+        size = _size(value)
+        if size <= self.budget:
+            self._kept[key] = (value, size)
+            self.size += size
+            while self.size > self.budget:
+                _, (_, freed) = self._kept.popitem(last=False)
+                self.size -= freed
+        return Node(key, value)
+
+
+def _size(value: object) -> int:
+    if isinstance(value, np.ndarray):
+        return value.nbytes
+    if isinstance(value, tuple | list):
+        return sum(_size(item) for item in value) + 64
+    if isinstance(value, str):
+        return len(value) + 64
+    if dataclasses.is_dataclass(value):
+        return sum(_size(getattr(value, f.name)) for f in dataclasses.fields(value)) + 64
+    return 64

@@ -1,0 +1,1 @@
+"""Configurations and model sets that ship with the package, as data."""

@@ -1,0 +1,197 @@
+"""The retriever as a user holds it: an index, a configuration, and what is loaded for both."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from retriever.config import RetrieverConfig
+from retriever.encoders.base import TextEncoder
+from retriever.encoders.cache import CachedEncoder
+from retriever.encoders.models import load_model_set
+from retriever.encoders.text import TransformersEncoder
+from retriever.files import InputError
+from retriever.index.store import Index
+from retriever.memo import Memo
+from retriever.pipeline import Pipeline, Trace
+from retriever.store import store_folder
+from retriever.types import Hit, Query, SearchResult
+
+__all__ = ["Retriever", "open_encoders"]
+
+QUERIES_AT_ONCE = 4096
+
+
+class Retriever:
+    """Search an index under one configuration.
+
+    `with_config` returns another retriever over everything that is loaded already, and over the
+    same memo: what the two configurations share is computed once.
+    """
+
+    def __init__(self, pipeline: Pipeline, config: RetrieverConfig) -> None:
+        _check_match(pipeline.index, pipeline.encoders, config)
+        self._pipeline = pipeline
+        self.config = config
+
+    @classmethod
+    def open(
+        cls,
+        index: str | Path | Index,
+        config: RetrieverConfig | None = None,
+        *,
+        encoders: Mapping[str, TextEncoder] | None = None,
+        cache: Path | None = None,
+        memo: Memo | None = None,
+    ) -> "Retriever":
+        """Open an index.
+
+        Without `config`, the defaults with what the index was built with. `encoders` replaces the
+        model set (collection -> encoder). `cache` keeps query vectors on disk between processes.
+        Raises InputError when there is no index, or when it was built otherwise than `config` says.
+        """
+        opened = index if isinstance(index, Index) else Index.open(index)
+        manifest = opened.manifest
+        if config is None:
+            config = RetrieverConfig().with_overrides(
+                {"index": manifest.index.model_dump(mode="json"), "models": manifest.models}
+            )
+        served = open_encoders(config.models) if encoders is None else encoders
+        cached = {name: CachedEncoder(encoder, cache) for name, encoder in served.items()}
+        return cls(Pipeline(opened, cached, memo or Memo()), config)
+
+    @property
+    def index(self) -> Index:
+        """The opened index."""
+        return self._pipeline.index
+
+    @property
+    def memo(self) -> Memo:
+        """What the stages remember."""
+        return self._pipeline.memo
+
+    def encoder_name(self, collection: str) -> str:
+        """Name of the model that serves a collection."""
+        return self._pipeline.encoders[collection].name
+
+    def with_config(self, config: RetrieverConfig) -> "Retriever":
+        """Return a retriever under another configuration, sharing all that is loaded."""
+        if config.models != self.config.models:
+            raise InputError(
+                f"the models {self.config.models} are loaded, the configuration asks for "
+                f"{config.models}",
+                fix="open the index anew",
+            )
+        return Retriever(self._pipeline, config)
+
+    def without_memory(self) -> "Retriever":
+        """Return the same retriever with memo and vector cache off, for measuring."""
+        pipeline = self._pipeline
+        bare = {name: encoder.without_cache() for name, encoder in pipeline.encoders.items()}
+        return Retriever(Pipeline(pipeline.index, bare, Memo(budget=0)), self.config)
+
+    def search(self, text: str) -> SearchResult:
+        """Return the first `trim.final_top_k` hits of one query."""
+        return self.search_many([Query(text)])[0]
+
+    def search_many(self, queries: Sequence[Query | str]) -> list[SearchResult]:
+        """Return the hits of every query, in the order given."""
+        asked = [Query(query) if isinstance(query, str) else query for query in queries]
+        results: list[SearchResult] = []
+        for start in range(0, len(asked), QUERIES_AT_ONCE):
+            batch = asked[start : start + QUERIES_AT_ONCE]
+            results += self._results(batch, self.trace([query.text for query in batch]))
+        return results
+
+    def trace(self, texts: Sequence[str]) -> Trace:
+        """Return every stage's table for a batch of queries."""
+        for text in texts:
+            _check_text(text)
+        return self._pipeline.run(texts, self.config)
+
+    def _results(self, queries: Sequence[Query], trace: Trace) -> Iterator[SearchResult]:
+        chunks, collections = self.index.chunks, trace.collections
+        for q, query in enumerate(queries):
+            slots = trace.merged.order[q, : trace.shown.shape[1]]
+            hits = []
+            for place, (slot, row) in enumerate(zip(slots, trace.shown[q], strict=True), start=1):
+                if row < 0:
+                    break
+                hits.append(
+                    Hit(
+                        rank=place,
+                        chunk_id=chunks.chunk_ids[row],
+                        document_id=chunks.value("document_id", row),
+                        collection=collections[trace.merged.node[q, slot]],
+                        score=float(trace.merged.score[q, slot]),
+                        text=chunks.value("text", row),
+                    )
+                )
+            yield SearchResult(query, tuple(hits), trace.audit, trace.timings_ms)
+
+
+def open_encoders(models: str) -> dict[str, TextEncoder]:
+    """Return the encoder of every collection of a model set; one model serving two is one."""
+    model_set = load_model_set(models)
+    digests = store_folder() / "cache" / "digests.json"
+    made: dict[Any, TextEncoder] = {}
+    encoders = {}
+    for collection, record in model_set.collections.items():
+        encoder = made.get(record.fingerprint)
+        if encoder is None:
+            encoder = TransformersEncoder(record, model_set=model_set.name, digests=digests)
+            made[record.fingerprint] = encoder
+        encoders[collection] = encoder
+    return encoders
+
+
+def _check_text(text: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise InputError("a query holds a lone surrogate, which is no text") from error
+
+
+def _check_match(
+    index: Index, encoders: Mapping[str, CachedEncoder], config: RetrieverConfig
+) -> None:
+    """Refuse a configuration that the index cannot serve."""
+    manifest = index.manifest
+    if config.namespace != manifest.namespace:
+        raise InputError(
+            f"the index was built for the namespace {manifest.namespace}, the configuration asks "
+            f"for {config.namespace}",
+            path=index.path,
+            fix="build an index for it",
+        )
+    if config.index != manifest.index:
+        built = manifest.index.model_dump(mode="json")
+        asked = config.index.model_dump(mode="json")
+        parts = [
+            f"index.{part}.{key}: {built[part][key]}, not {asked[part][key]}"
+            for part in built
+            for key in built[part]
+            if built[part][key] != asked[part][key]
+        ]
+        raise InputError(
+            f"the index was built with {'; '.join(parts)}",
+            path=index.path,
+            fix="build an index with this configuration",
+        )
+    for name, record in manifest.collections.items():
+        encoder = encoders.get(name)
+        if encoder is not None and encoder.fingerprint != record.fingerprint:
+            raise InputError(
+                f"the collection {name} was built with another model than {encoder.name} as it is "
+                f"installed ({record.encoder})",
+                path=index.path,
+                fix="build the index anew",
+            )
+    known = {*manifest.collections, *encoders}
+    named = [key.rpartition(":")[0] for key in config.merge.weights]
+    for name in [*config.route.recall_top_k_by_collection, *filter(None, named)]:
+        if name not in known:
+            raise InputError(
+                f"the configuration names the collection {name}, which neither the index nor the "
+                "model set knows",
+                fix=f"known: {', '.join(sorted(known))}",
+            )

@@ -1,0 +1,151 @@
+"""One engine: a memo, no memo, one query at a time and shared slots all give the same."""
+
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from worlds import HashedWords, write_corpus
+
+from retriever import InputError, Query, Retriever, RetrieverConfig, build_index
+from retriever.memo import Memo
+from retriever.pipeline import Trace
+from retriever.types import ListId
+
+WORDS = ["egfr", "met", "dose", "label", "il-2", "tumour", "trial", "aspirin", "x", "the"]
+SETTINGS = {
+    "merge.method": ["rrf", "minmax"],
+    "merge.rrf_k": [0, 1, 60],
+    "merge.rrf_key": ["source_chunk_id", "node_id"],
+    "merge.weights": [{}, {"dense": 0.7, "bm25": 0.3}, {"bm25": 0.0}, {"eagle_text:dense": 3.0}],
+    "route.recall_top_k": [1, 3, 20],
+    "route.bm25_search": [True, False],
+    "recall.search_depth": [20, 30],
+    "trim.final_top_k": [1, 5],
+}
+EVERY_LIST = (ListId("eagle_text", "bm25"), ListId("eagle_text", "dense"))
+
+texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
+corpora = st.lists(texts, min_size=1, max_size=25)
+batches = st.lists(st.one_of(texts, st.just("zzz")), min_size=1, max_size=6)
+configurations = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in SETTINGS.items()})
+
+
+def opened(corpus: list[str], folder: Path) -> Retriever:
+    write_corpus(folder / "corpus", {f"d{i:02}": text for i, text in enumerate(corpus)})
+    encoders = {"eagle_text": HashedWords()}
+    build_index(folder / "corpus", folder / "index", encoders=encoders)
+    return Retriever.open(folder / "index", encoders=encoders)
+
+
+def content(trace: Trace, row: int) -> list[tuple[object, ...]]:
+    """All that a trace says of one query, without the layout of its slots."""
+    found = []
+    for slot in trace.merged.order[row, : trace.merged.count[row]]:
+        per_list = {
+            str(item): (int(trace.lists.rank[i, row, slot]), float(trace.lists.score[i, row, slot]))
+            for i, item in enumerate(trace.lists.lists)
+            if trace.lists.rank[i, row, slot]
+        }
+        found.append(
+            (
+                int(trace.lists.chunk[row, slot]),
+                float(trace.merged.score[row, slot]),
+                trace.collections[trace.merged.node[row, slot]],
+                tuple(sorted(per_list.items())),
+            )
+        )
+    shown = trace.shown[row]
+    return [*found, tuple(shown[shown >= 0].tolist())]
+
+
+@settings(max_examples=40, deadline=None)
+@given(corpus=corpora, batch=batches, trials=st.lists(configurations, min_size=1, max_size=5))
+def test_memo_equals_from_nothing(
+    corpus: list[str], batch: list[str], trials: list[dict[str, object]]
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        kept = opened(corpus, Path(folder))
+        for overrides in trials:
+            config = RetrieverConfig().with_overrides(overrides)
+            remembered = kept.with_config(config).trace(batch)
+            fresh = kept.without_memory().with_config(config)
+            from_nothing = fresh.trace(batch)
+            shared = fresh._pipeline.run(batch, config, also=EVERY_LIST)
+            for row, text in enumerate(batch):
+                expected = content(from_nothing, row)
+                assert content(remembered, row) == expected
+                assert content(shared, row) == expected
+                assert content(fresh.trace([text]), 0) == expected
+
+
+def test_memo_is_used_when_only_a_late_stage_changes(tmp_path: Path) -> None:
+    retriever = opened(["egfr dose", "met label"], tmp_path)
+    retriever.trace(["egfr"])
+    misses = retriever.memo.misses
+    changed = retriever.config.with_overrides({"merge.method": "rrf"})
+    retriever.with_config(changed).trace(["egfr"])
+    # merge and trim, nothing before them
+    assert retriever.memo.misses - misses == 2
+    retriever.with_config(changed).trace(["egfr"])
+    assert retriever.memo.misses - misses == 2
+
+
+def test_memo_forgets_the_oldest_when_its_budget_is_spent() -> None:
+    memo = Memo(budget=2200)
+    for name in ("a", "b", "a", "c"):
+        memo.get(name, lambda: np.zeros(125))  # 1,000 bytes each
+    assert memo.size == 2000
+    memo.get("a", lambda: pytest.fail("a was used last but one and must still be there"))
+    misses = memo.misses
+    memo.get("b", lambda: np.zeros(125))
+    assert memo.misses == misses + 1
+
+
+def test_query_id_never_reaches_the_result(tmp_path: Path) -> None:
+    retriever = opened(["egfr dose", "met label"], tmp_path)
+    one, other = retriever.search_many([Query("egfr", "q1"), Query("egfr", "gold: d01")])
+    assert one.hits == other.hits
+
+
+def test_search_gives_text_and_ids(tmp_path: Path) -> None:
+    hits = opened(["egfr dose", "met label"], tmp_path).search("met").hits
+    assert (hits[0].document_id, hits[0].chunk_id, hits[0].rank) == ("d01", "d01#0000", 1)
+    assert (hits[0].collection, hits[0].text) == ("eagle_text", "met label")
+
+
+@pytest.mark.parametrize("query", ["", "   ", "zzzz", "\u0000", "🧬" * 50, "a" * 20_000])
+def test_any_text_is_a_query(tmp_path: Path, query: str) -> None:
+    result = opened(["egfr dose", "met label"], tmp_path).search(query)
+    assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
+
+
+def test_lone_surrogate_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="surrogate"):
+        opened(["egfr dose"], tmp_path).search("\ud800")
+
+
+def test_no_query_gives_no_result(tmp_path: Path) -> None:
+    assert opened(["egfr dose"], tmp_path).search_many([]) == []
+
+
+def test_configuration_is_refused_when_the_index_was_built_otherwise(tmp_path: Path) -> None:
+    retriever = opened(["egfr dose"], tmp_path)
+    other = RetrieverConfig().with_overrides({"index.bm25.k1": 1.2})
+    with pytest.raises(InputError, match=r"index\.bm25\.k1: 1\.5, not 1\.2"):
+        retriever.with_config(other)
+
+
+def test_encoder_is_refused_when_the_index_was_built_with_another(tmp_path: Path) -> None:
+    opened(["egfr dose"], tmp_path)
+    with pytest.raises(InputError, match="another model"):
+        Retriever.open(tmp_path / "index", encoders={"eagle_text": HashedWords(seed=1)})
+
+
+def test_collection_is_refused_when_nothing_knows_it(tmp_path: Path) -> None:
+    retriever = opened(["egfr dose"], tmp_path)
+    config = RetrieverConfig().with_overrides({"merge.weights": {"eagle_txt:dense": 2.0}})
+    with pytest.raises(InputError, match="eagle_txt"):
+        retriever.with_config(config)
