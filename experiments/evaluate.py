@@ -27,7 +27,7 @@ from experiments.rankings import run_blocks
 from experiments.run import FORMAT, git_commit, new_run_folder, write_json, write_table
 from experiments.stage_tables import StageTables
 from gold import GoldSet, Run, read_corpus, write_qrels, write_run
-from retriever import Retriever
+from retriever import Query, Retriever
 from retriever.config import EvaluationConfig
 from retriever.files import InputError
 
@@ -87,33 +87,7 @@ def evaluate(
     """
     settings = retriever.config.evaluation
     measures = measures_of(settings)
-    queries = list(gold.queries.values())
-    texts = [query.text for query in queries]
-    document_ids = retriever.index.chunks.document_ids
     _refuse_foreign_gold(gold, retriever)
-    unit_ids = document_ids if gold.level == "document" else retriever.index.chunks.chunk_ids
-    deepest = max((m.cutoff or 0 for m in measures if m.name == "coverage"), default=0)
-    relevant_from = settings.relevant_from or gold.relevant_from
-
-    answers = _Answers({})
-    tables = StageTables(retriever.index, gold, relevant_from, TEXTS_SHOWN)
-    for block in run_blocks(retriever, texts, gold.level, settings.depth):
-        asked = queries[block.start : block.start + len(block.trace.texts)]
-        for query, units in zip(asked, block.ranked.units, strict=True):
-            answers.rankings[query.query_id] = [unit_ids[unit] for unit in units[units >= 0]]
-        tables.add(asked, block)
-        if deepest:
-            for row, query in enumerate(asked):
-                if query.expected_terms:
-                    found = tables.texts_by_rank(block, row, deepest)
-                    answers.coverage[query.query_id] = coverage_by_rank(query.expected_terms, found)
-        for name, ms in block.trace.timings_ms.items():
-            answers.seconds[name] = answers.seconds.get(name, 0.0) + ms / 1000
-        for event in block.trace.audit:
-            answers.fallbacks[event.event] += event.count
-        progress(len(queries), block.start + len(asked))
-    answers.columns = tables.query_columns()
-
     manifest = retriever.index.manifest
     about = {
         "kind": "retriever",
@@ -126,14 +100,52 @@ def evaluate(
             "collections": {n: r.encoder for n, r in sorted(manifest.collections.items())},
         },
         "config": {"fingerprint": retriever.config.fingerprint},
-        "latency_ms": _latency(retriever, texts, latency) if latency else None,
+        "latency_ms": _latency(retriever, gold, latency) if latency else None,
     }
 
-    def write_tables(folder: Path) -> None:
+    with new_run_folder(out) as folder:
         (folder / "config.yaml").write_text(retriever.config.to_yaml(), "utf-8")
-        tables.write(folder)
+        answers = _search(gold, retriever, folder, measures, progress)
+        record, scores, summaries = _score(gold, answers, settings, measures, about)
+        _write(folder, gold, answers, scores, record)
+    return Evaluation(out, record, scores, summaries)
 
-    return _score(gold, answers, settings, measures, about, out, write_tables)
+
+def _search(
+    gold: GoldSet,
+    retriever: Retriever,
+    folder: Path,
+    measures: Sequence[Measure],
+    progress: Progress,
+) -> _Answers:
+    """Take every judged query through the retriever; the stage tables go to `folder`."""
+    settings, chunks = retriever.config.evaluation, retriever.index.chunks
+    queries = list(gold.queries.values())
+    asked = [Query(query.text, query.query_id) for query in queries]
+    unit_ids = chunks.document_ids if gold.level == "document" else chunks.chunk_ids
+    deepest = _deepest_coverage(measures)
+    answers = _Answers({})
+    relevant_from = settings.relevant_from or gold.relevant_from
+    with StageTables(folder, retriever.index, gold, relevant_from, TEXTS_SHOWN) as tables:
+        for block in run_blocks(retriever, asked, gold.level, settings.depth):
+            of_block = queries[block.start : block.start + len(block.trace.queries)]
+            tables.add(of_block, block)
+            for row, (query, units) in enumerate(zip(of_block, block.ranked.units, strict=True)):
+                answers.rankings[query.query_id] = [unit_ids[unit] for unit in units[units >= 0]]
+                if deepest and query.expected_terms:
+                    found = tables.texts_by_rank(block, row, deepest)
+                    answers.coverage[query.query_id] = coverage_by_rank(query.expected_terms, found)
+            for name, ms in block.trace.timings_ms.items():
+                answers.seconds[name] = answers.seconds.get(name, 0.0) + ms / 1000
+            for event in block.trace.audit:
+                answers.fallbacks[event.event] += int(event.where.sum())
+            progress(len(queries), len(of_block))
+    answers.columns = tables.query_columns()
+    return answers
+
+
+def _deepest_coverage(measures: Sequence[Measure]) -> int:
+    return max((m.cutoff or 0 for m in measures if m.name == "coverage"), default=0)
 
 
 def evaluate_run(
@@ -146,7 +158,7 @@ def evaluate_run(
     measures = measures_of(settings)
     rankings = {query_id: run.rankings.get(query_id, []) for query_id in gold.queries}
     answers = _Answers({q: ranking[: settings.depth] for q, ranking in rankings.items()})
-    deepest = max((m.cutoff or 0 for m in measures if m.name == "coverage"), default=0)
+    deepest = _deepest_coverage(measures)
     wanted = {
         document_id
         for query in gold.queries.values()
@@ -180,7 +192,10 @@ def evaluate_run(
         "config": None,
         "latency_ms": None,
     }
-    return _score(gold, answers, settings, measures, about, out, lambda folder: None)
+    record, scores, summaries = _score(gold, answers, settings, measures, about)
+    with new_run_folder(out) as folder:
+        _write(folder, gold, answers, scores, record)
+    return Evaluation(out, record, scores, summaries)
 
 
 def _score(
@@ -189,9 +204,7 @@ def _score(
     settings: EvaluationConfig,
     measures: Sequence[Measure],
     about: Mapping[str, Any],
-    out: Path,
-    write_tables: Callable[[Path], None],
-) -> Evaluation:
+) -> tuple[dict[str, Any], Scores, list[Summary]]:
     begin = time.perf_counter()
     relevant_from = settings.relevant_from or gold.relevant_from
     scores = per_query(
@@ -222,6 +235,7 @@ def _score(
             "digest": gold.digest,
             "relevant_from": relevant_from,
         },
+        "depth": settings.depth,
         "queries": len(scores.query_ids),
         "unanswered": len(scores.unanswered),
         "unscorable": len(scores.unscorable),
@@ -234,13 +248,17 @@ def _score(
         "git_commit": git_commit(),
         "seconds": {name: round(value, 6) for name, value in seconds.items()},
     }
-    with new_run_folder(out) as folder:
-        write_run(folder / "run.trec", answers.rankings, settings.depth, "assay")
-        write_qrels(folder / "qrels.trec", gold.qrels)
-        write_table(folder / "queries.parquet", _query_table(gold, answers, scores, relevant_from))
-        write_tables(folder)
-        write_json(folder / "run.json", record)
-    return Evaluation(out, record, scores, summaries)
+    return record, scores, summaries
+
+
+def _write(
+    folder: Path, gold: GoldSet, answers: _Answers, scores: Scores, record: Mapping[str, Any]
+) -> None:
+    write_run(folder / "run.trec", answers.rankings, record["depth"], "assay")
+    write_qrels(folder / "qrels.trec", gold.qrels)
+    relevant_from = record["gold"]["relevant_from"]
+    write_table(folder / "queries.parquet", _query_table(gold, answers, scores, relevant_from))
+    write_json(folder / "run.json", record)
 
 
 def _query_table(
@@ -336,9 +354,10 @@ def _document_texts(gold: GoldSet, wanted: set[str]) -> tuple[dict[str, str] | N
     return texts, len(wanted - texts.keys())
 
 
-def _latency(retriever: Retriever, texts: Sequence[str], count: int) -> dict[str, Any]:
+def _latency(retriever: Retriever, gold: GoldSet, count: int) -> dict[str, Any]:
     """Milliseconds by stage of queries taken one by one, models warm, memo and caches off."""
     bare = retriever.without_memory()
+    texts = [query.text for query in gold.queries.values()]
     for text in texts[:3]:
         bare.trace([text])
     spent: dict[str, list[float]] = {}

@@ -250,7 +250,7 @@ def _arrays(
         sorted(((d, g) for d, g in judged.items() if g > 0), key=lambda pair: -pair[1])
         for judged in judgements
     ]
-    depth = max(1, *(len(answer) for answer in answers))
+    depth = max(len(answer) for answer in answers)
     gold = np.zeros((len(answers), max(len(pairs) for pairs in positives), 2))
     gold[:, :, 0] = -2.0
     run = np.full((len(answers), depth, 2), -1.0)

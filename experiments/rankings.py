@@ -7,8 +7,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from retriever import Query, Retriever
 from retriever.pipeline import Trace
-from retriever.retriever import QUERIES_AT_ONCE, Retriever
+from retriever.retriever import QUERIES_AT_ONCE
 
 __all__ = ["Block", "Ranked", "rank_units", "run_blocks"]
 
@@ -37,11 +38,11 @@ class Block:
 
 
 def run_blocks(
-    retriever: Retriever, texts: Sequence[str], level: Literal["document", "chunk"], depth: int
+    retriever: Retriever, queries: Sequence[Query], level: Literal["document", "chunk"], depth: int
 ) -> Iterator[Block]:
     """Take the queries through the retriever some thousands at a time, to bound its memory."""
-    for start in range(0, len(texts), QUERIES_AT_ONCE):
-        trace = retriever.trace(texts[start : start + QUERIES_AT_ONCE])
+    for start in range(0, len(queries), QUERIES_AT_ONCE):
+        trace = retriever.trace(queries[start : start + QUERIES_AT_ONCE])
         yield Block(start, trace, rank_units(retriever, trace, level, depth))
 
 
@@ -54,7 +55,7 @@ def rank_units(
     with chunk-level ones every chunk is a unit.
     """
     order, count = trace.merged.order, trace.merged.count
-    rows = np.take_along_axis(trace.lists.chunk, order, axis=1)
+    rows = np.take_along_axis(trace.slots.chunk, order, axis=1)
     retrieved = np.arange(order.shape[1]) < count[:, None]
     unit = rows
     if level == "document" and rows.size:

@@ -83,4 +83,4 @@ def git_commit() -> str | None:
 
 
 def _is_empty(path: Path) -> bool:
-    return path.is_dir() and not any(os.scandir(path))
+    return path.is_dir() and not os.listdir(path)  # noqa: PTH208 - closed at once

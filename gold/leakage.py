@@ -6,7 +6,6 @@ either.
 
 from __future__ import annotations
 
-import math
 import re
 import unicodedata
 from collections import Counter, defaultdict
@@ -62,23 +61,27 @@ def near_duplicates(
     Similarity is the Jaccard index of the texts' character trigrams, taken over case-folded words
     with one blank between. Pairs at `threshold` or above are found exactly: the rarest trigrams of
     two such texts must meet `_MEETINGS` times (prefix filtering; Wang, Li and Feng 2012, "Can we
-    beat the prefix filtering?"), and only those that do are compared. Pairs are in the order of
-    `texts`.
+    beat the prefix filtering?"), and only those that do are compared. Each pair has its queries
+    in the order of `texts` and comes at its second one.
     """
     grams = {query_id: _trigrams(texts[query_id]) for query_id in texts if query_id in splits_of}
     frequency = Counter(gram for found in grams.values() for gram in found)
-    index: defaultdict[str, list[str]] = defaultdict(list)
+    index: dict[frozenset[str], defaultdict[str, list[str]]] = {
+        names: defaultdict(list) for names in splits_of.values()
+    }
     pairs: list[tuple[str, str, float]] = []
     for query_id, found in grams.items():
+        own = splits_of[query_id]
+        others = [index[names] for names in index if len(names | own) > 1]
         rarest = sorted(found, key=lambda gram: (frequency[gram], gram))
-        # 1e-9: 0.8 * 35 is a hair above 28, and would cost the prefix a trigram.
-        needed = math.ceil(threshold * len(found) - 1e-9)
+        needed = int(threshold * len(found))  # rounded down: a longer prefix misses nothing
         meetings: Counter[str] = Counter()
         for gram in rarest[: len(found) - needed + _MEETINGS]:
-            meetings.update(index[gram])
-            index[gram].append(query_id)
+            for of_others in others:
+                meetings.update(of_others.get(gram, ()))
+            index[own][gram].append(query_id)
         for other, count in meetings.items():
-            if count < min(_MEETINGS, needed) or len(splits_of[query_id] | splits_of[other]) == 1:
+            if count < min(_MEETINGS, needed):
                 continue
             shared = len(found & grams[other])
             similarity = shared / (len(found) + len(grams[other]) - shared)

@@ -98,10 +98,14 @@ def parse_grade(token: str) -> int | None:
     if not token.isascii() or "_" in token:  # Python would read both as digits
         return None
     try:
+        return int(token)
+    except ValueError:
+        pass
+    try:
         value = float(token)
-        return int(value) if value.is_integer() else None
-    except (ValueError, OverflowError):
+    except ValueError:
         return None
+    return int(value) if value.is_integer() else None
 
 
 def quote(column: str) -> str:

@@ -8,13 +8,21 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, Self, TypeVar
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    ValidationError,
+    model_validator,
+)
 
 from retriever.files import InputError
 
@@ -34,6 +42,10 @@ PRESETS = ("default",)
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Depth = Annotated[int, Field(ge=1, le=100_000)]
+K = TypeVar("K")
+V = TypeVar("V")
+# A mapping that cannot be changed in place, since results are remembered by its content.
+Frozen = Annotated[Mapping[K, V], AfterValidator(MappingProxyType), PlainSerializer(dict)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
 ListName = Annotated[str, Field(pattern=r"^([A-Za-z0-9_.-]+:)?(dense|bm25)$")]
 
@@ -47,7 +59,7 @@ class Record(BaseModel):
 class Section(Record):
     """A part of the configuration."""
 
-    @cached_property
+    @property
     def fingerprint(self) -> str:
         """SHA-256 of the canonical JSON of this part's values, in hexadecimal."""
         return _digest(self.model_dump(mode="json"))
@@ -78,15 +90,15 @@ class BM25Config(Section):
 class IndexConfig(Section):
     """What belongs to an index: changing any of it builds another index."""
 
-    chunk: ChunkConfig = ChunkConfig()
-    bm25: BM25Config = BM25Config()
+    chunk: ChunkConfig = Field(default_factory=ChunkConfig)
+    bm25: BM25Config = Field(default_factory=BM25Config)
 
 
 class RouteConfig(Section):
     """Which collections a query searches, in which ways, and how many hits of each count."""
 
     recall_top_k: Depth = 100
-    recall_top_k_by_collection: Mapping[Name, Depth] = {}
+    recall_top_k_by_collection: Frozen[Name, Depth] = Field(default_factory=dict)
     dense_search: bool = True
     bm25_search: bool = True
 
@@ -113,14 +125,7 @@ class MergeConfig(Section):
     method: Literal["minmax", "rrf"] = "minmax"
     rrf_k: Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)] = 60
     rrf_key: Literal["source_chunk_id", "node_id"] = "source_chunk_id"
-    weights: Mapping[ListName, Weight] = {}
-
-    @field_validator("weights")
-    @classmethod
-    def _weights_are_usable(cls, weights: Mapping[str, float]) -> Mapping[str, float]:
-        if weights.get("dense", 1) == 0 and weights.get("bm25", 1) == 0:
-            raise ValueError("the weights of dense and bm25 are both 0: nothing would be ranked")
-        return weights
+    weights: Frozen[ListName, Weight] = Field(default_factory=dict)
 
 
 class TrimConfig(Section):
@@ -156,12 +161,22 @@ class RetrieverConfig(Section):
 
     namespace: Literal["general"] = "general"
     models: str = "embedded"
-    index: IndexConfig = IndexConfig()
-    route: RouteConfig = RouteConfig()
-    recall: RecallConfig = RecallConfig()
-    merge: MergeConfig = MergeConfig()
-    trim: TrimConfig = TrimConfig()
-    evaluation: EvaluationConfig = EvaluationConfig()
+    index: IndexConfig = Field(default_factory=IndexConfig)
+    route: RouteConfig = Field(default_factory=RouteConfig)
+    recall: RecallConfig = Field(default_factory=RecallConfig)
+    merge: MergeConfig = Field(default_factory=MergeConfig)
+    trim: TrimConfig = Field(default_factory=TrimConfig)
+    evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+
+    @model_validator(mode="after")
+    def _something_is_ranked(self) -> Self:
+        searched = [("dense", self.route.dense_search), ("bm25", self.route.bm25_search)]
+        weights = [self.merge.weights.get(name, 1) for name, on in searched if on]
+        if not any(weights) and not any(":" in name for name in self.merge.weights):
+            raise ValueError(
+                "merge.weights gives 0 to every search that is on: nothing would be ranked"
+            )
+        return self
 
     @model_validator(mode="after")
     def _search_is_deep_enough(self) -> Self:

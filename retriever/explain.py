@@ -29,9 +29,11 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
     Keys: query, intent, entities, drugs, plans, supplement, merged, weights, reranked, results,
     audit, timings_ms. Scores are as the stages saw them.
     """
-    text = trace.texts[row]
+    text = trace.queries[row].text
     chunks = retriever.index.chunks
-    ids = [chunks.chunk_ids[chunk] if chunk >= 0 else "" for chunk in trace.lists.chunk[row]]
+    ids = [
+        chunks.value("chunk_id", chunk) if chunk >= 0 else "" for chunk in trace.slots.chunk[row]
+    ]
     order = trace.merged.order[row, : trace.merged.count[row]]
     merged = [
         {
@@ -67,7 +69,7 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
         "drugs": [],
         "plans": [
             _plan(retriever, trace, row, place, ids)
-            for place, item in enumerate(trace.lists.lists)
+            for place, item in enumerate(trace.slots.lists)
             if item in trace.routing.lists
             and trace.routing.active[trace.routing.lists.index(item), row]
         ],
@@ -76,30 +78,27 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
         "weights": None,
         "reranked": [],
         "results": results,
-        "audit": _events(trace.audit),
+        "audit": _events(trace.audit_of(row)),
         "timings_ms": {name: round(ms, 3) for name, ms in trace.timings_ms.items()},
     }
 
 
 def _events(audit: Iterable[AuditEvent]) -> list[dict[str, Any]]:
-    return [
-        {"stage": e.stage, "event": e.event, "count": e.count, "detail": dict(e.detail)}
-        for e in audit
-    ]
+    return [{"stage": e.stage, "event": e.event, "detail": dict(e.detail)} for e in audit]
 
 
 def _plan(
     retriever: Retriever, trace: Trace, row: int, place: int, ids: list[str]
 ) -> dict[str, Any]:
-    item = trace.lists.lists[place]
-    rank, score = trace.lists.rank[place, row], trace.lists.score[place, row]
+    item, text = trace.slots.lists[place], trace.queries[row].text
+    rank, score = (column[row] for column in trace.by_slot(place))
     collection = retriever.index.collections[item.collection]
     hits = []
     for slot in np.argsort(np.where(rank > 0, rank, np.iinfo(np.int32).max), kind="stable"):
         if rank[slot] == 0:
             break
         value = float(score[slot])
-        chunk = int(trace.lists.chunk[row, slot])
+        chunk = int(trace.slots.chunk[row, slot])
         hit = {
             "chunk_id": f"{item.collection}:{ids[slot]}",
             "source_chunk_id": ids[slot],
@@ -110,7 +109,7 @@ def _plan(
         }
         if item.search == "bm25":
             at = int(np.searchsorted(collection.rows, chunk))
-            hit["bm25_terms"] = collection.bm25.explain(trace.texts[row], at)
+            hit["bm25_terms"] = collection.bm25.explain(text, at)
         hits.append(hit)
     weight = trace.merged.weight[place, row]
     return {
@@ -118,7 +117,7 @@ def _plan(
         "search": item.search,
         "encoder": retriever.encoder_name(item.collection) if item.search == "dense" else None,
         "weight": float(weight),
-        "dense_query": trace.texts[row] if item.search == "dense" else None,
+        "dense_query": text if item.search == "dense" else None,
         "sparse_terms": [],
         "hits": hits,
     }

@@ -13,6 +13,9 @@ __all__ = ["Memo", "Node", "key_of"]
 
 T = TypeVar("T")
 
+# What an object costs beside its arrays, roughly.
+OVERHEAD = 64
+
 
 @dataclass(frozen=True, slots=True)
 class Node(Generic[T]):
@@ -35,13 +38,16 @@ def key_of(*parts: str) -> str:
 class Memo:
     """Keeps results until they outgrow `budget` bytes; those used longest ago go first.
 
-    A budget of 0 keeps nothing. Not shared between threads.
+    Arrays become read-only on the way in, so that nobody can change what another will be given.
+    A result larger than the whole budget is handed on and not kept; `refused` counts those. A
+    budget of 0 keeps nothing. Not shared between threads.
     """
 
     def __init__(self, budget: int = 512 * 2**20) -> None:
         self.budget = budget
         self.hits = 0
         self.misses = 0
+        self.refused = 0
         self.size = 0
         self._kept: OrderedDict[str, tuple[object, int]] = OrderedDict()
 
@@ -53,23 +59,27 @@ class Memo:
             return Node(key, self._kept[key][0])  # type: ignore[arg-type]
         self.misses += 1
         value = compute()
-        size = _size(value)
-        if size <= self.budget:
-            self._kept[key] = (value, size)
-            self.size += size
-            while self.size > self.budget:
-                _, (_, freed) = self._kept.popitem(last=False)
-                self.size -= freed
+        size = _freeze(value)
+        if size > self.budget:
+            self.refused += 1
+            return Node(key, value)
+        self._kept[key] = (value, size)
+        self.size += size
+        while self.size > self.budget:
+            _, (_, freed) = self._kept.popitem(last=False)
+            self.size -= freed
         return Node(key, value)
 
 
-def _size(value: object) -> int:
+def _freeze(value: object) -> int:
+    """Make every array in a result read-only; return the result's size in bytes."""
     if isinstance(value, np.ndarray):
+        value.flags.writeable = False
         return value.nbytes
     if isinstance(value, tuple | list):
-        return sum(_size(item) for item in value) + 64
+        return sum(_freeze(item) for item in value) + OVERHEAD
     if isinstance(value, str):
-        return len(value) + 64
+        return len(value) + OVERHEAD
     if dataclasses.is_dataclass(value):
-        return sum(_size(getattr(value, f.name)) for f in dataclasses.fields(value)) + 64
-    return 64
+        return sum(_freeze(getattr(value, f.name)) for f in dataclasses.fields(value)) + OVERHEAD
+    return OVERHEAD

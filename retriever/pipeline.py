@@ -1,7 +1,8 @@
 """The stages in order: the page to read first.
 
-    texts ─ understand ─ route ─┐
-      └─── encode ─ search (a list each, deep) ─ lay_out ─ cut ─ merge ─ trim
+    queries ─ understand ─ route ──────────┐
+       └──── encode ─ search (deep) ─┬─── cut ───┐
+                  a list each        └─ lay_out ─┴─ merge ─ trim
 
 Every stage is a pure function of its own section of the configuration and of the results before
 it. Its result is remembered under
@@ -17,6 +18,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+
 from retriever.config import RetrieverConfig
 from retriever.encoders.base import Vectors
 from retriever.encoders.cache import CachedEncoder
@@ -28,7 +31,19 @@ from retriever.stages.recall import cut, lay_out
 from retriever.stages.route import route
 from retriever.stages.trim import trim
 from retriever.stages.understand import understand
-from retriever.types import AuditEvent, Floats, Integers, Intents, ListId, Lists, Ranking, Routing
+from retriever.types import (
+    AuditEvent,
+    Floats,
+    Found,
+    Integers,
+    Intents,
+    ListId,
+    Query,
+    RankedList,
+    Ranking,
+    Routing,
+    Slots,
+)
 
 __all__ = ["Pipeline", "Trace"]
 
@@ -40,34 +55,55 @@ VERSIONS = {
     "route": "1",
     "encode": "1",
     "search": "1",
-    "lay_out": "1",
     "cut": "1",
+    "lay_out": "1",
     "merge": "1",
     "trim": "1",
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """Every stage's table for one batch: what diagnosis and `--explain` read."""
+    """Every stage's table for one batch: what diagnosis and `--explain` read.
 
-    texts: tuple[str, ...]
+    `lists` has an entry a laid-out list, in the order of `slots.lists`.
+    """
+
+    queries: tuple[Query, ...]
     intents: Intents
     routing: Routing
-    lists: Lists
+    slots: Slots
+    lists: tuple[RankedList, ...]
     merged: Ranking
     shown: Integers
-    timings_ms: Mapping[str, float] = field(compare=False)
+    timings_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def collections(self) -> tuple[str, ...]:
         """Names that `merged.node` counts."""
-        return tuple(sorted({item.collection for item in self.lists.lists}))
+        return tuple(sorted({item.collection for item in self.slots.lists}))
 
     @property
     def audit(self) -> tuple[AuditEvent, ...]:
         """Everything that was skipped, added or replaced, over the batch."""
         return self.routing.audit + self.merged.audit
+
+    def audit_of(self, row: int) -> tuple[AuditEvent, ...]:
+        """Events of one query of the batch."""
+        return tuple(event for event in self.audit if event.where[row])
+
+    def by_slot(self, place: int) -> tuple[Integers, Floats]:
+        """Rank and score of one list spread over the slots, (queries, slots); 0 and NaN if out."""
+        one, pointer = self.lists[place], self.slots.pointer[place]
+        queries, width = self.slots.chunk.shape
+        rank, score = (
+            np.zeros((queries, width + 1), np.int32),
+            np.full((queries, width + 1), np.nan),
+        )
+        row = np.arange(queries)[:, None]
+        rank[row, pointer] = one.rank
+        score[row, pointer] = np.where(one.rank > 0, one.score, np.nan)
+        return rank[:, :width], score[:, :width]
 
 
 class Pipeline:
@@ -83,7 +119,7 @@ class Pipeline:
         self._timings: dict[str, float] = {}
 
     def run(
-        self, texts: Sequence[str], config: RetrieverConfig, also: Sequence[ListId] = ()
+        self, queries: Sequence[Query], config: RetrieverConfig, also: Sequence[ListId] = ()
     ) -> Trace:
         """Take a batch of queries through all stages.
 
@@ -91,10 +127,8 @@ class Pipeline:
         configurations which do can share the slots; no result depends on it.
         """
         self._timings = {}
-        queries = tuple(texts)
-        root = Node(
-            key_of("root", self.index.manifest.fingerprint, str(len(queries)), *queries), queries
-        )
+        texts = tuple(query.text for query in queries)
+        root = Node(key_of("root", self.index.manifest.fingerprint, *texts), texts)
         collections = tuple(self.index.collections)
 
         intents = self._stage("understand", "", understand, root)
@@ -106,28 +140,37 @@ class Pipeline:
         )
         ids = tuple(sorted({*routing.value.lists, *also}))
         found = [self._search(root, item, config) for item in ids]
-        laid = self._stage(
+        lists = [
+            self._stage("cut", str(item), lambda r, f, item=item: cut(r, item, f), routing, node)
+            for item, node in zip(ids, found, strict=True)
+        ]
+        slots = self._stage(
             "lay_out",
             " ".join(map(str, ids)),
-            lambda *found: lay_out(ids, found, len(queries)),
+            lambda texts, *found: lay_out(ids, found, len(texts)),
+            root,
             *found,
         )
-        lists = self._stage("cut", "", cut, routing, laid)
         merged = self._stage(
-            "merge", config.merge.fingerprint, lambda cut: merge(config.merge, cut), lists
+            "merge",
+            config.merge.fingerprint,
+            lambda slots, *lists: merge(config.merge, slots, lists),
+            slots,
+            *lists,
         )
         shown = self._stage(
             "trim",
             config.trim.fingerprint,
-            lambda *inputs: trim(config.trim, *inputs),
-            lists,
+            lambda slots, ranking: trim(config.trim, slots, ranking),
+            slots,
             merged,
         )
         return Trace(
-            texts=queries,
+            queries=tuple(queries),
             intents=intents.value,
             routing=routing.value,
-            lists=lists.value,
+            slots=slots.value,
+            lists=tuple(node.value for node in lists),
             merged=merged.value,
             shown=shown.value,
             timings_ms=dict(self._timings),
@@ -135,24 +178,24 @@ class Pipeline:
 
     def _search(
         self, root: Node[tuple[str, ...]], item: ListId, config: RetrieverConfig
-    ) -> Node[tuple[Integers, Floats]]:
+    ) -> Node[Found]:
         """Search one list for every query, deep."""
         collection = self.index.collections[item.collection]
         depth = config.recall.search_depth
+        section = key_of(str(item), config.recall.fingerprint)
         if item.search == "bm25":
             return self._stage(
                 "search",
-                key_of(str(item), config.recall.fingerprint),
-                lambda texts: collection.search_bm25(texts, depth),
+                section,
+                lambda texts: Found(*collection.search_bm25(texts, depth)),
                 root,
                 timed="bm25",
             )
-        vectors = self._encode(root, item.collection)
         return self._stage(
             "search",
-            key_of(str(item), config.recall.fingerprint),
-            lambda vectors: collection.search_dense(vectors, depth),
-            vectors,
+            section,
+            lambda vectors: Found(*collection.search_dense(vectors, depth)),
+            self._encode(root, item.collection),
             timed="dense",
         )
 

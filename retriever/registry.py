@@ -294,12 +294,8 @@ class Registry:
             return sa.create_engine(self._url)
         engine = sa.create_engine(self._url, connect_args={"timeout": _LOCK_TIMEOUT})
 
-        # The driver's own transactions leave out reads and the making of tables, so that a call
-        # of several statements would not see one state: they are switched off, BEGIN sent here.
-        @sa.event.listens_for(engine, "connect")
-        def switch_off(connection: Any, _record: object) -> None:
-            connection.isolation_level = None
-
+        # The driver begins a transaction at the first change only, so that the reads before it, and
+        # calls of several reads, would not see one state of the database.
         @sa.event.listens_for(engine, "begin")
         def begin(connection: sa.Connection) -> None:
             connection.exec_driver_sql(connection.get_execution_options().get("begin", "BEGIN"))

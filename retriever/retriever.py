@@ -14,7 +14,7 @@ from retriever.index.store import Index
 from retriever.memo import Memo
 from retriever.pipeline import Pipeline, Trace
 from retriever.store import store_folder
-from retriever.types import Hit, Query, SearchResult
+from retriever.types import Hit, ListId, Query, SearchResult
 
 __all__ = ["Retriever", "open_encoders"]
 
@@ -95,22 +95,26 @@ class Retriever:
 
     def search_many(self, queries: Sequence[Query | str]) -> list[SearchResult]:
         """Return the hits of every query, in the order given."""
-        asked = [Query(query) if isinstance(query, str) else query for query in queries]
         results: list[SearchResult] = []
-        for start in range(0, len(asked), QUERIES_AT_ONCE):
-            batch = asked[start : start + QUERIES_AT_ONCE]
-            results += self._results(batch, self.trace([query.text for query in batch]))
+        for start in range(0, len(queries), QUERIES_AT_ONCE):
+            results += self._results(self.trace(queries[start : start + QUERIES_AT_ONCE]))
         return results
 
-    def trace(self, texts: Sequence[str]) -> Trace:
-        """Return every stage's table for a batch of queries."""
-        for text in texts:
-            _check_text(text)
-        return self._pipeline.run(texts, self.config)
+    def trace(self, queries: Sequence[Query | str], also: Sequence[ListId] = ()) -> Trace:
+        """Return every stage's table for a batch of queries; `also` as in `Pipeline.run`.
 
-    def _results(self, queries: Sequence[Query], trace: Trace) -> Iterator[SearchResult]:
+        Raises InputError for an empty batch or a query that is no text.
+        """
+        if not queries:
+            raise InputError("no query to search for")
+        asked = [Query(query) if isinstance(query, str) else query for query in queries]
+        for query in asked:
+            _check_text(query.text)
+        return self._pipeline.run(asked, self.config, also)
+
+    def _results(self, trace: Trace) -> Iterator[SearchResult]:
         chunks, collections = self.index.chunks, trace.collections
-        for q, query in enumerate(queries):
+        for q, query in enumerate(trace.queries):
             slots = trace.merged.order[q, : trace.shown.shape[1]]
             hits = []
             for place, (slot, row) in enumerate(zip(slots, trace.shown[q], strict=True), start=1):
@@ -119,14 +123,14 @@ class Retriever:
                 hits.append(
                     Hit(
                         rank=place,
-                        chunk_id=chunks.chunk_ids[row],
+                        chunk_id=chunks.value("chunk_id", row),
                         document_id=chunks.value("document_id", row),
                         collection=collections[trace.merged.node[q, slot]],
                         score=float(trace.merged.score[q, slot]),
                         text=chunks.value("text", row),
                     )
                 )
-            yield SearchResult(query, tuple(hits), trace.audit, trace.timings_ms)
+            yield SearchResult(query, tuple(hits), trace.audit_of(q), trace.timings_ms)
 
 
 def open_encoders(models: str) -> dict[str, TextEncoder]:

@@ -11,15 +11,17 @@ __all__ = [
     "AuditEvent",
     "Booleans",
     "Floats",
+    "Found",
     "Hit",
     "Integers",
     "Intents",
     "ListId",
-    "Lists",
     "Query",
+    "RankedList",
     "Ranking",
     "Routing",
     "SearchResult",
+    "Slots",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -46,17 +48,20 @@ class ListId:
         return f"{self.collection}:{self.search}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class AuditEvent:
-    """Something a stage did that a reader of the results must know; counted over the batch."""
+    """Something a stage did that a reader of the results must know.
+
+    `where` (queries,) marks the queries of the batch it happened to.
+    """
 
     stage: str
     event: str
-    count: int
+    where: Booleans
     detail: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Intents:
     """What a batch of queries asks for, a row each."""
 
@@ -66,7 +71,7 @@ class Intents:
     require_entity_match: Booleans
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Routing:
     """Which lists each query searches.
 
@@ -79,23 +84,47 @@ class Routing:
     audit: tuple[AuditEvent, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Lists:
-    """The slot table: each query's candidates laid out once, and every list aligned to them.
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """What one list brings for every query, searched deep.
 
-    `chunk` (queries, slots) holds rows of the chunk table in rising order, -1 where a query has
-    fewer candidates than the widest. `rank` and `score`, both (lists, queries, slots), hold each
-    list's own order from 1 (0: not in the list) and its own scores (NaN: not in the list).
-    Chunk rows follow chunk ids, so a tie broken by slot is a tie broken by id.
+    `rows` (queries, depth) are rows of the chunk table, best first, -1 where there are no more;
+    `score`, of the same shape, is the list's own: `dense` = (1 + cosine) / 2, or `bm25`.
     """
 
-    lists: tuple[ListId, ...]
-    chunk: Integers
+    rows: Integers
+    score: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RankedList:
+    """One list as it enters the merge; its places are those of its `Found`.
+
+    `rank` (queries, depth) counts from 1 and is 0 where a place is not in the list; `score` is
+    what the list is ordered by.
+    """
+
+    item: ListId
     rank: Integers
     score: Floats
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
+class Slots:
+    """A batch's candidates, laid out once: each source chunk of a query has one slot.
+
+    `chunk` (queries, slots) holds rows of the chunk table in rising order, -1 where a query has
+    fewer candidates than the widest. Rows follow chunk ids, so a tie broken by slot is a tie
+    broken by id. `pointer[i]` (queries, depth) says in which slot each place of list i is; a place
+    without a chunk points past the last slot.
+    """
+
+    lists: tuple[ListId, ...]
+    chunk: Integers
+    pointer: tuple[Integers, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
     """One total order over each query's slots.
 
@@ -125,9 +154,9 @@ class Hit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class SearchResult:
-    """The hits of one query with what the stages had to say about it."""
+    """The hits of one query, what the stages had to note about it, and the time of its batch."""
 
     query: Query
     hits: tuple[Hit, ...]

@@ -19,29 +19,55 @@ class EncoderRecord(Section):
     """All that decides a vector: the model and how its tokens become one.
 
     `source` is `package:NAME` (a Python package that carries a model folder), a folder, or a hub
-    id. Only safetensors weights are read. `trust_remote_code` runs code from the model's own
-    folder: leave it off for models you did not write.
+    id, of which `revision` picks a commit. Only safetensors weights are read.
+    `trust_remote_code` runs code from the model's own folder: leave it off for models you did not
+    write.
     """
 
     name: str
     source: str
+    revision: str | None = None
     pooling: Literal["mean", "cls"]
     query_tokens: Annotated[int, Field(ge=8, le=8192)] = 256
     document_tokens: Annotated[int, Field(ge=8, le=8192)] = 256
     trust_remote_code: bool = False
 
-    def folder(self) -> str:
-        """Return where transformers finds the model. Raises InputError for a missing package."""
+    def folder(self) -> Path:
+        """Return the folder of the model's files.
+
+        A hub id is looked up among the files downloaded before, then downloaded. Raises
+        InputError for a missing package, or a model that is neither here nor to be had.
+        """
         kind, colon, package = self.source.partition(":")
-        if not colon or kind != "package":
-            return self.source
-        found = util.find_spec(package)
-        if found is None or not found.submodule_search_locations:
+        if colon and kind == "package":
+            found = util.find_spec(package)
+            if found is None or not found.submodule_search_locations:
+                raise InputError(
+                    f"the model {self.name} comes with the package {package}, which is not "
+                    "installed",
+                    fix=f"pip install {package.replace('_', '-')}",
+                )
+            return Path(found.submodule_search_locations[0]) / "model"
+        if Path(self.source).is_dir():
+            return Path(self.source)
+        return self._downloaded()
+
+    def _downloaded(self) -> Path:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import HFValidationError
+
+        wanted = ["*.json", "*.txt", "*.safetensors", "*.model"]
+        wanted += ["*.py"] if self.trust_remote_code else []
+        try:
+            found = snapshot_download(self.source, revision=self.revision, allow_patterns=wanted)
+        except (OSError, ValueError, RuntimeError, HFValidationError) as error:
             raise InputError(
-                f"the model {self.name} comes with the package {package}, which is not installed",
-                fix=f"pip install {package.replace('_', '-')}",
-            )
-        return str(Path(found.submodule_search_locations[0]) / "model")
+                f"the model {self.name} ({self.source}) is neither a folder here nor to be "
+                f"downloaded: {str(error).splitlines()[0]}",
+                fix="download it once with a network, or choose another model set, --set "
+                "models=embedded",
+            ) from error
+        return Path(found)
 
 
 class ModelSet(Record):

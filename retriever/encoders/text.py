@@ -38,13 +38,11 @@ class TransformersEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the record and the model's own files."""
-        folder = Path(self._record.folder())
-        record = self._record.model_dump(mode="json", exclude={"name", "source"})
-        if folder.is_dir():
-            files = [*folder.glob("*.json"), *folder.glob("*.txt"), *folder.glob("*.safetensors")]
-            content = {path.name: _file_digest(path, self._digests) for path in sorted(files)}
-        else:
-            content = {"hub": self._record.source}
+        folder = self._record.folder()
+        record = self._record.model_dump(mode="json", exclude={"name", "source", "revision"})
+        kinds = ("*.json", "*.txt", "*.model", "*.safetensors", "*.py")
+        files = sorted(file for kind in kinds for file in folder.glob(kind))
+        content = {path.name: _file_digest(path, self._digests) for path in files}
         return hashlib.sha256(json.dumps([record, content], sort_keys=True).encode()).hexdigest()
 
     @property
@@ -115,15 +113,16 @@ class TransformersEncoder:
         logging.disable_progress_bar()
         try:
             return kind.from_pretrained(
-                self._record.folder(), trust_remote_code=self._record.trust_remote_code, **options
+                str(self._record.folder()),
+                trust_remote_code=self._record.trust_remote_code,
+                **options,
             )
         except (OSError, ValueError) as error:
             reason = str(error).splitlines()[0]
             raise InputError(
                 f"the model {self.name} ({self._record.source}) of the model set "
                 f"{self._model_set} cannot be loaded: {reason}",
-                fix="download it once with a network, or choose another model set with "
-                "--set models=embedded",
+                fix="choose another model, or another model set, --set models=embedded",
             ) from error
 
 

@@ -19,7 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from retriever.config import BM25Config
-from retriever.index.tokens import Tokenizer
+from retriever.files import InputError
+from retriever.index.tokens import TOKENS_VERSION, Tokenizer
 from retriever.types import Floats, Integers
 
 __all__ = ["BM25Index"]
@@ -135,6 +136,7 @@ class BM25Index:
         np.save(folder / "shares.npy", self.shares)
         record = {
             "tokenizer": self.tokenizer.kind,
+            "tokens_version": TOKENS_VERSION,
             "stop_words": sorted(self.tokenizer.stop_words),
             "count": self.count,
             "vocabulary": self.vocabulary,
@@ -143,8 +145,18 @@ class BM25Index:
 
     @classmethod
     def load(cls, folder: Path) -> "BM25Index":
-        """Read what `save` wrote; the large arrays are mapped, not read."""
+        """Read what `save` wrote; the large arrays are mapped, not read.
+
+        Raises InputError for an index whose terms were made by another version.
+        """
         record = json.loads((folder / "terms.json").read_text("utf-8"))
+        if record["tokens_version"] != TOKENS_VERSION:
+            raise InputError(
+                f"its terms are of version {record['tokens_version']}, this program's of "
+                f"{TOKENS_VERSION}",
+                path=folder,
+                fix="build the index anew",
+            )
         return cls(
             Tokenizer(record["tokenizer"], frozenset(record["stop_words"])),
             tuple(record["vocabulary"]),

@@ -13,6 +13,7 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -63,8 +64,19 @@ class Manifest(Record):
 def index_fingerprint(
     corpus: str, namespace: str, config: IndexConfig, encoders: Mapping[str, str]
 ) -> str:
-    """Return what identifies an index by its inputs: the same inputs make the same index."""
-    parts = [FORMAT, corpus, namespace, config.fingerprint, dict(sorted(encoders.items()))]
+    """Return what identifies an index by its inputs: the same inputs make the same index.
+
+    The code that makes an index is one of them: after a change to it an index is built anew, from
+    the vectors that are there.
+    """
+    parts = [
+        FORMAT,
+        _code_digest(),
+        corpus,
+        namespace,
+        config.fingerprint,
+        dict(sorted(encoders.items())),
+    ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
@@ -109,6 +121,17 @@ def verify_files(path: Path, manifest: Manifest) -> None:
         place = path / manifest.generation / name
         if _file_record(place).sha256 != record.sha256:
             raise InputError("damaged: its content has changed", path=place, fix="build it anew")
+
+
+@cache
+def _code_digest() -> str:
+    """SHA-256 of the source of everything that decides what an index holds."""
+    package = Path(__file__).parents[1]
+    digest = hashlib.sha256()
+    for folder in ("index", "ingest"):
+        for file in sorted((package / folder).glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()
 
 
 class Generation:

@@ -10,7 +10,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Tokenizer"]
+__all__ = ["TOKENS_VERSION", "Tokenizer"]
+
+# Raise it when a text can give other terms than before: an index and its queries must agree.
+TOKENS_VERSION = 1
 
 _WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 _PLAIN = re.compile(r"(?u)\b\w\w+\b")

@@ -156,7 +156,7 @@ def _ends_sentence(text: str, begin: int, match: re.Match[str]) -> bool:
         return True
     # The last words decide; a text without ends must not be looked through again and again.
     words = text[max(begin, match.start() - 80) : match.start()]
-    if words[-1:].isspace():
+    if words[-1:].isspace() and len(match["mark"]) == 1:
         return True
     if not _NEXT.match(text, match.end()):
         return False

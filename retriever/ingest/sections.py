@@ -90,6 +90,8 @@ _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,2}){0,3}|(?:[IVX]{1,5}|[A-Z])(?=[.)])
 _MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.+)")
 _JOIN = re.compile(r"\s*(?:,\s*(?i:and)\b|[,/&]|\b(?i:and)\b)\s*")
 _LONGEST_LINE = 80
+# What a heading in capitals does not hold, but table rows, structures and names of genes do.
+_NO_WORDS = re.compile(r"[\d=#@|\[\]]")
 # One word in capitals that is a nucleotide sequence or a SMILES string, not a heading.
 _CODE = re.compile(r"[ACGTUN]+|[BCFHINOPS]+")
 
@@ -100,7 +102,7 @@ def _alternatives(names: Iterable[str]) -> str:
 
 
 _RUN_IN = re.compile(
-    r"(?:(?P<line>^)|(?<=[.!?]\s)|(?<=[.!?][)\]\"']\s))\s*"
+    r"(?:(?P<line>^)[ \t]*|(?:(?<=[.!?]\s)|(?<=[.!?][)\]\"']\s))\s*)"
     r"(?P<heading>(?:(?P<number>\d{1,2}(?:\.\d{1,2})*)\.?\s+)?"
     rf"(?:(?P<colon>(?i:{_alternatives(_NAMES)}))\s?:(?=\s)"
     rf"|(?P<capitals>{_alternatives(map(str.upper, _NAMES))})"
@@ -133,7 +135,7 @@ def section_name(heading: str) -> str:
 
     "5.1 Warnings & Precautions:" gives `warnings`, "Study sites" gives `study_sites`.
     """
-    words = _NUMBERED.sub("", heading.strip(), count=1)
+    _, words = _without_number(heading.strip())
     return _known_name(words) or _slug(words)
 
 
@@ -191,15 +193,18 @@ def _line_heading(line: str, start: int) -> _Heading | None:
     markdown = _MARKDOWN.match(line)
     if not markdown and len(line) > _LONGEST_LINE:
         return None
-    words = markdown[2] if markdown else line.strip()
-    numbered = _NUMBERED.match(words)
-    words = words[numbered.end() :] if numbered else words
+    number, words = _without_number(markdown[2] if markdown else line.strip())
     name, slug = _known_name(words), _slug(words)
     is_heading = (name and not words.endswith(tuple(".,;!?"))) or _is_capitals(words)
     if not slug or not (markdown or is_heading):
         return None
-    number = numbered[1] if numbered else ""
     return _Heading(start, name, slug, number, len(markdown[1]) if markdown else 0)
+
+
+def _without_number(heading: str) -> tuple[str, str]:
+    """Return the number of a heading, "" for none, and the words after it."""
+    numbered = _NUMBERED.match(heading)
+    return (numbered[1], heading[numbered.end() :]) if numbered else ("", heading)
 
 
 def _is_capitals(line: str) -> bool:
@@ -207,7 +212,7 @@ def _is_capitals(line: str) -> bool:
     words = re.findall(r"[^\W\d_]+", line)
     if not words or not line.isupper() or line.endswith(tuple(".,;!?")):
         return False
-    if any(character.isdigit() for character in line):
+    if _NO_WORDS.search(line):
         return False
     longest = max(map(len, words))
     return (
@@ -218,10 +223,15 @@ def _is_capitals(line: str) -> bool:
 
 
 def _known_name(words: str) -> str | None:
-    """Return the name of a known heading, or of each part of "Methods and results"."""
+    """Return the name of a known heading, or of each part of "Methods and results".
+
+    "WARNING: LACTIC ACIDOSIS", as labels have it, counts by what precedes the colon.
+    """
     whole = _NAMES.get(_normal(words))
     if whole:
         return whole
+    if words.isupper() and ":" in words:
+        return _known_name(words.partition(":")[0])
     names = [_NAMES.get(_normal(part)) for part in _JOIN.split(words)]
     return " ".join(dict.fromkeys(name for name in names if name)) if all(names) else None
 

@@ -20,12 +20,12 @@ def route(section: RouteConfig, intents: Intents, collections: Sequence[str]) ->
     skipped and noted.
     """
     queries = len(intents.workflow)
+    everyone = np.ones(queries, dtype=np.bool_)
     if DEFAULT_COLLECTION not in collections:
-        event = AuditEvent(
-            "route", "route_skipped_collection", queries, {"collection": DEFAULT_COLLECTION}
-        )
-        empty = np.zeros((0, queries), dtype=np.bool_)
-        return Routing((), empty, np.zeros(0, dtype=np.int32), (event,))
+        missing = {"collection": DEFAULT_COLLECTION}
+        event = AuditEvent("route", "route_skipped_collection", everyone, missing)
+        nothing = np.zeros((0, queries), dtype=np.bool_)
+        return Routing((), nothing, np.zeros(0, dtype=np.int32), (event,))
     lists = []
     if section.bm25_search:
         lists.append(ListId(DEFAULT_COLLECTION, "bm25"))

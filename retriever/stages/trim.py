@@ -3,13 +3,13 @@
 import numpy as np
 
 from retriever.config import TrimConfig
-from retriever.types import Integers, Lists, Ranking
+from retriever.types import Integers, Ranking, Slots
 
 __all__ = ["trim"]
 
 
-def trim(section: TrimConfig, lists: Lists, ranking: Ranking) -> Integers:
+def trim(section: TrimConfig, slots: Slots, ranking: Ranking) -> Integers:
     """Return the chunk rows of each query's first hits, (queries, final_top_k), -1 for none."""
     shown = min(section.final_top_k, ranking.order.shape[1])
-    rows = np.take_along_axis(lists.chunk, ranking.order[:, :shown], axis=1)
+    rows = np.take_along_axis(slots.chunk, ranking.order[:, :shown], axis=1)
     return np.where(np.arange(shown) < ranking.count[:, None], rows, -1).astype(np.int32)

@@ -39,7 +39,10 @@ MEASURES = [parse_measure(key) for key in NAMES]
 
 
 def trec_eval(run, qrels, level):
-    """What the bindings say: query_id -> trec_eval's name -> value."""
+    """What the bindings say: query_id -> trec_eval's name -> value.
+
+    They crash on a query whose grades are all negative: give them queries with something relevant.
+    """
     evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(NAMES.values()), relevance_level=level)
     return evaluator.evaluate(run)
 
@@ -50,7 +53,7 @@ orders = st.lists(st.sampled_from(documents), unique=True, max_size=14)
 queries = st.sampled_from([f"q{i}" for i in range(6)])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.dictionaries(queries, grades), st.dictionaries(queries, orders), st.integers(1, 3))
 def test_figures_equal_trec_eval_when_grades_and_rankings_are_any(qrels, rankings, level):
     scores = per_query(rankings, qrels, MEASURES, relevant_from=level)
@@ -59,7 +62,7 @@ def test_figures_equal_trec_eval_when_grades_and_rankings_are_any(qrels, ranking
         for query_id, ranking in rankings.items()
         if ranking
     }
-    theirs = trec_eval(run, qrels, level)
+    theirs = trec_eval(run, {q: qrels[q] for q in scores.query_ids}, level)
     for row, query_id in enumerate(scores.query_ids):
         for key, name in NAMES.items():
             expected = theirs[query_id][name] if query_id in theirs else 0.0

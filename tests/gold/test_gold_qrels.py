@@ -86,7 +86,16 @@ def test_quotation_mark_swallows_no_line_when_it_is_never_closed(tmp_path: Path)
 
 @pytest.mark.parametrize(
     ("token", "grade"),
-    [("1", 1), ("1.0", 1), ("-2", -2), ("+1", 1), ("1e0", 1), ("0.9", None), ("", None)]
+    [
+        ("1", 1),
+        ("1.0", 1),
+        ("-2", -2),
+        ("+1", 1),
+        ("1e0", 1),
+        ("9007199254740993", 9007199254740993),
+        ("0.9", None),
+        ("", None),
+    ]
     + [(token, None) for token in ("nan", "inf", "-inf", "1_0", "１", "one", "1e999")],
 )
 def test_grade_is_an_integer_or_none_when_parsed(token: str, grade: int | None) -> None:

@@ -42,23 +42,25 @@ def opened(corpus: list[str], folder: Path) -> Retriever:
 
 def content(trace: Trace, row: int) -> list[tuple[object, ...]]:
     """All that a trace says of one query, without the layout of its slots."""
-    found = []
+    spread = {str(item): trace.by_slot(i) for i, item in enumerate(trace.slots.lists)}
+    found: list[tuple[object, ...]] = []
     for slot in trace.merged.order[row, : trace.merged.count[row]]:
-        per_list = {
-            str(item): (int(trace.lists.rank[i, row, slot]), float(trace.lists.score[i, row, slot]))
-            for i, item in enumerate(trace.lists.lists)
-            if trace.lists.rank[i, row, slot]
-        }
+        per_list = [
+            (name, int(rank[row, slot]), float(score[row, slot]))
+            for name, (rank, score) in spread.items()
+            if rank[row, slot]
+        ]
         found.append(
             (
-                int(trace.lists.chunk[row, slot]),
+                int(trace.slots.chunk[row, slot]),
                 float(trace.merged.score[row, slot]),
                 trace.collections[trace.merged.node[row, slot]],
-                tuple(sorted(per_list.items())),
+                *per_list,
             )
         )
     shown = trace.shown[row]
-    return [*found, tuple(shown[shown >= 0].tolist())]
+    events = [(event.stage, event.event, str(event.detail)) for event in trace.audit_of(row)]
+    return [*found, tuple(shown[shown >= 0].tolist()), *events]
 
 
 @settings(max_examples=40, deadline=None)
@@ -73,7 +75,7 @@ def test_memo_equals_from_nothing(
             remembered = kept.with_config(config).trace(batch)
             fresh = kept.without_memory().with_config(config)
             from_nothing = fresh.trace(batch)
-            shared = fresh._pipeline.run(batch, config, also=EVERY_LIST)
+            shared = fresh.trace(batch, also=EVERY_LIST)
             for row, text in enumerate(batch):
                 expected = content(from_nothing, row)
                 assert content(remembered, row) == expected
@@ -91,6 +93,29 @@ def test_memo_is_used_when_only_a_late_stage_changes(tmp_path: Path) -> None:
     assert retriever.memo.misses - misses == 2
     retriever.with_config(changed).trace(["egfr"])
     assert retriever.memo.misses - misses == 2
+
+
+def test_what_the_memo_keeps_cannot_be_changed(tmp_path: Path) -> None:
+    trace = opened(["egfr dose"], tmp_path).trace(["egfr"])
+    with pytest.raises(ValueError, match="read-only"):
+        trace.merged.score[:] = 7
+
+
+def test_batches_of_other_sizes_share_a_memo_when_nothing_can_be_searched(tmp_path: Path) -> None:
+    retriever = opened(["egfr dose"], tmp_path)
+    retriever.index.__dict__["collections"] = {}
+    retriever.trace(["a", "b", "c"])
+    trace = retriever.trace(["d", "e"])
+    assert trace.merged.count.tolist() == [0, 0]
+    assert [event.event for event in trace.audit_of(1)] == ["route_skipped_collection"]
+
+
+def test_copied_configuration_is_not_mistaken_for_its_original() -> None:
+    config = RetrieverConfig()
+    before = config.merge.fingerprint
+    assert config.merge.model_copy(update={"method": "rrf"}).fingerprint != before
+    with pytest.raises(TypeError):
+        config.merge.weights["dense"] = 2.0  # type: ignore[index]
 
 
 def test_memo_forgets_the_oldest_when_its_budget_is_spent() -> None:
@@ -128,7 +153,10 @@ def test_lone_surrogate_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_query_gives_no_result(tmp_path: Path) -> None:
-    assert opened(["egfr dose"], tmp_path).search_many([]) == []
+    retriever = opened(["egfr dose"], tmp_path)
+    assert retriever.search_many([]) == []
+    with pytest.raises(InputError, match="no query"):
+        retriever.trace([])
 
 
 def test_configuration_is_refused_when_the_index_was_built_otherwise(tmp_path: Path) -> None:

@@ -1,0 +1,52 @@
+"""What of an evaluation goes to MLflow."""
+
+from pathlib import Path
+
+from experiments.evaluate import Evaluation
+from experiments.tracking import DatasetRecord, default_tracking_uri, log_run
+from gold import GoldSet
+from retriever import RetrieverConfig
+
+__all__ = ["track"]
+
+
+def track(
+    evaluation: Evaluation, gold: GoldSet, config: RetrieverConfig, experiment: str, store: Path
+) -> dict[str, str]:
+    """Log a run: parameters, figures, the gold set by digest, and the run directory.
+
+    Returns run_id, experiment_id, uri, and `open`, the command that shows it. An imported run has
+    no parameters but those of its scoring.
+    """
+    record = evaluation.record
+    imported = record["kind"] == "imported"
+    parameters = config.evaluation.model_dump(mode="json")
+    tree = {"evaluation": parameters} if imported else config.model_dump(mode="json")
+    uri = default_tracking_uri(store)
+    tracked = log_run(
+        uri=uri,
+        experiment=experiment,
+        name=evaluation.path.name,
+        parameters=tree,
+        metrics={name: figure["value"] for name, figure in record["metrics"].items()},
+        dataset=DatasetRecord(
+            name=f"{gold.name}/{gold.split}", digest=gold.digest, source=str(gold.path)
+        ),
+        artifacts=evaluation.path,
+        tags={
+            "assay.kind": record["kind"],
+            "assay.gold": gold.name,
+            "assay.gold_digest": gold.digest,
+            "assay.config": "" if imported else config.fingerprint,
+            "assay.index": "" if imported else record["index"]["fingerprint"],
+            "assay.git_commit": record["git_commit"] or "",
+            **{f"assay.version.{name}": v for name, v in record["versions"].items()},
+        },
+        artifact_root=store / "artifacts",
+    )
+    return {
+        "run_id": tracked.run_id,
+        "experiment_id": tracked.experiment_id,
+        "uri": tracked.uri,
+        "open": f"mlflow ui --backend-store-uri {tracked.uri}",
+    }

@@ -1,0 +1,1 @@
+"""Reading documents, cutting them into chunks and building an index."""

@@ -1,0 +1,52 @@
+"""Every test has a store of its own, and a command line it can call in this process."""
+
+import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+# Threads of numerical libraries only wait for one another when tests run side by side.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a command left on the terminal."""
+
+    code: int
+    out: str
+    err: str
+
+
+Assay = Callable[..., Outcome]
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Keep every file a test makes in the test's own folder."""
+    folder = tmp_path / "store"
+    monkeypatch.setenv("ASSAY_STORE", str(folder))
+    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
+    monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
+    return folder
+
+
+@pytest.fixture
+def assay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Assay:
+    """Call the command line in this process."""
+    from experiments.cli import main
+
+    def call(*arguments: object) -> Outcome:
+        monkeypatch.setattr(sys, "argv", ["assay", *map(str, arguments)])
+        capsys.readouterr()
+        with pytest.raises(SystemExit) as stopped:
+            main()
+            raise SystemExit(0)
+        captured = capsys.readouterr()
+        return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
+
+    return call
