@@ -271,6 +271,8 @@ def evaluate(
     typer.echo(f"run: {evaluation.path}")
     if tracked:
         typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
+        for what, names in tracked["skipped"].items():
+            typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
 
 
 @app.command("demo")
@@ -379,14 +381,14 @@ def _evaluate_file(
 
 def _track(
     evaluation: "Evaluation", judged: "GoldSet", asked: "RetrieverConfig", experiment: str
-) -> dict[str, str]:
+) -> dict[str, Any]:
     from experiments.tracked import track
     from retriever.store import store_folder
 
     return track(evaluation, judged, asked, experiment, store_folder())
 
 
-def _evaluation_summary(evaluation: "Evaluation", tracked: dict[str, str] | None) -> dict[str, Any]:
+def _evaluation_summary(evaluation: "Evaluation", tracked: dict[str, Any] | None) -> dict[str, Any]:
     record = evaluation.record
     kept = (
         "queries",

@@ -69,7 +69,7 @@ _SPELLINGS = {
 _KERNELS = threading.Lock()
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Measure:
     """One measure at one cutoff; `str` gives its key in every file: `ndcg@10`, `mrr`.
 

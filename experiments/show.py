@@ -10,17 +10,21 @@ from rich.text import Text
 
 from experiments.evaluate import Evaluation
 
-__all__ = ["print_evaluation"]
+__all__ = ["print_evaluation", "print_record"]
 
 WIDTH_OFF_TERMINAL = 160
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
-    """Print the figures by query type with 95 % intervals, and everything that was not plain."""
-    record = evaluation.record
+    """Print an evaluation to the terminal."""
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_OFF_TERMINAL)
+    print_record(evaluation.record, console)
+
+
+def print_record(record: Mapping[str, Any], console: Console) -> None:
+    """Print what run.json says: the figures by query type, and everything that was not plain."""
     gold = record["gold"]
     table = Table(
         title=Text(f"{gold['name']} {gold['version']} {gold['split']}, 95 % intervals"),

@@ -1,6 +1,7 @@
 """What of an evaluation goes to MLflow."""
 
 from pathlib import Path
+from typing import Any
 
 from experiments.evaluate import Evaluation
 from experiments.tracking import DatasetRecord, default_tracking_uri, log_run
@@ -12,11 +13,11 @@ __all__ = ["track"]
 
 def track(
     evaluation: Evaluation, gold: GoldSet, config: RetrieverConfig, experiment: str, store: Path
-) -> dict[str, str]:
+) -> dict[str, Any]:
     """Log a run: parameters, figures, the gold set by digest, and the run directory.
 
-    Returns run_id, experiment_id, uri, and `open`, the command that shows it. An imported run has
-    no parameters but those of its scoring.
+    Returns run_id, experiment_id, uri, `open` (the command that shows it) and `skipped`, what
+    MLflow could not take, counted. An imported run has no parameters but those of its scoring.
     """
     record = evaluation.record
     imported = record["kind"] == "imported"
@@ -48,5 +49,6 @@ def track(
         "run_id": tracked.run_id,
         "experiment_id": tracked.experiment_id,
         "uri": tracked.uri,
+        "skipped": {reason: list(names) for reason, names in tracked.skipped.items()},
         "open": f"mlflow ui --backend-store-uri {tracked.uri}",
     }

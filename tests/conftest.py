@@ -43,10 +43,12 @@ def assay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
     def call(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["assay", *map(str, arguments)])
         capsys.readouterr()
-        with pytest.raises(SystemExit) as stopped:
+        code: object = 0
+        try:
             main()
-            raise SystemExit(0)
+        except SystemExit as stopped:
+            code = stopped.code
         captured = capsys.readouterr()
-        return Outcome(int(stopped.value.code or 0), captured.out, captured.err)
+        return Outcome(int(str(code or 0)), captured.out, captured.err)
 
     return call

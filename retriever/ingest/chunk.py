@@ -21,7 +21,7 @@ __all__ = [
 # (start, end) of each token of a text, in characters.
 Spans = Sequence[tuple[int, int]]
 
-SUMMARY_CHARACTERS = 200
+_SUMMARY_CHARACTERS = 200
 # Documents tokenised in one call: many enough for the tokenizer's threads, few enough for memory.
 _BLOCK = 256
 
@@ -133,7 +133,9 @@ def sentence_starts(text: str) -> list[int]:
 
 
 _ITEM = r"(?=[ \t]*(?:[-*\u2022]|\d{1,2}[.)])[ \t])"
-_SENTENCE_END = re.compile(rf"(?P<mark>[.!?]+[\"'\u201d\u2019)\]]*)\s+|\n[^\S\n]*\n\s*|\n{_ITEM}")
+_SENTENCE_END = re.compile(
+    rf"(?<![.!?])(?P<mark>[.!?]+[\"'\u201d\u2019)\]]*)\s+|\n[^\S\n]*\n\s*|\n{_ITEM}"
+)
 _BREAK = re.compile(rf"\s*\n(?:[^\S\n]*\n|{_ITEM})")
 _NEXT = re.compile(r"[\"'\u201c\u2018(\[]*(?:[^\W_a-z]|[a-z]{1,4}[A-Z0-9])")
 _ABBREVIATIONS = re.compile(
@@ -334,5 +336,5 @@ def _chunk(document: Document, position: int, section: str, text: str, summary: 
         position=position,
         section=section,
         text=text,
-        content_summary=summary.strip()[:SUMMARY_CHARACTERS],
+        content_summary=summary.strip()[:_SUMMARY_CHARACTERS],
     )

@@ -255,6 +255,11 @@ def test_sentences_end_between(parts: list[str]) -> None:
     assert sentences(" ".join(parts)) == [part.strip() for part in parts]
 
 
+def test_sentences_of_a_long_run_of_marks_are_found_in_linear_time() -> None:
+    # A page of dot leaders; looked through anew from each dot it would take minutes.
+    assert len(sentence_starts("." * 200_000 + " A dot.")) == 2
+
+
 PIECES = st.one_of(
     st.text(st.characters(codec="utf-8"), max_size=15),
     st.sampled_from(

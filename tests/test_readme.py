@@ -1,0 +1,69 @@
+"""Every command of the README runs, in order, as a newcomer would type it."""
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from worlds import write_gold
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+def blocks() -> list[str]:
+    """Indented blocks of the README, without their indentation."""
+    found = re.findall(r"(?:^    .*\n|^\n(?=    ))+", README, flags=re.MULTILINE)
+    return [re.sub(r"^    ", "", block, flags=re.MULTILINE).strip("\n") for block in found]
+
+
+def commands() -> list[list[str]]:
+    lines = [line for block in blocks() for line in block.splitlines()]
+    return [shlex.split(line)[1:] for line in lines if line.startswith(".venv/bin/assay ")]
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the files that the README says a user has."""
+    write_gold(
+        tmp_path / "mine",
+        {"d1": "Gefitinib dose in severe renal impairment: no change.", "d2": "EGFR T790M."},
+        {"q1": "gefitinib dose"},
+        {"q1": {"d1": 1}},
+        metadata={"q1": {"type": "dosing"}},
+    )
+    (settings,) = (block for block in blocks() if "relevant_from: 1" in block)
+    (tmp_path / "mine" / "gold.yaml").write_text(settings)
+    (configuration,) = (block for block in blocks() if block.startswith("# my.yaml"))
+    (tmp_path / "my.yaml").write_text(configuration)
+    (tmp_path / "my_run.trec").write_text("q1 Q0 d1 1 0.5 mine\nq1 Q0 d2 2 0.4 mine\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_every_command_runs(assay, newcomer: Path) -> None:
+    found = commands()
+    assert {command[0] for command in found} >= {"gold", "evaluate", "index", "search"}
+    for command in found:
+        done = assay(*command)
+        assert done.code == 0, (command, done.err)
+    (python,) = (block for block in blocks() if block.startswith("from retriever"))
+    exec(compile(python, "README.md", "exec"), {})
+    for inline in re.findall(r"`assay ([^`]+)`", README):
+        done = assay(*shlex.split(inline))
+        assert done.code == 0, (inline, done.err)
+
+
+def test_format_of_a_gold_set_is_as_shown() -> None:
+    (shown,) = (block for block in blocks() if block.startswith("mine/corpus.jsonl"))
+    for line in shown.splitlines()[:2]:
+        assert json.loads(line.partition(" ")[2])["_id"]
+
+
+def test_make_targets_and_files_exist() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8")
+    for target in re.findall(r"^    make (\w+)", README, flags=re.MULTILINE):
+        assert f"\n{target}:" in makefile
+    for file in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / file).is_file(), file
