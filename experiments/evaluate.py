@@ -26,14 +26,23 @@ from experiments.metrics import (
 from experiments.rankings import run_blocks
 from experiments.run import FORMAT, git_commit, new_run_folder, write_json, write_table
 from experiments.stage_tables import StageTables
-from gold import GoldSet, Run, read_corpus, write_qrels, write_run
+from gold import GoldQuery, GoldSet, Run, read_corpus, write_qrels, write_run
 from retriever import Query, Retriever
 from retriever.config import EvaluationConfig
 from retriever.files import InputError
+from retriever.types import Scope
 
 __all__ = ["Evaluation", "evaluate", "evaluate_run", "measures_of"]
 
 Progress = Callable[[int, int], object]
+
+# Events of the audit that say something was not done as configured.
+FALLBACKS = (
+    "cross_encoder_fallback",
+    "route_added_text",
+    "route_skipped_collection",
+    "scope_empty",
+)
 
 # What a drill-down of one query shows without being asked for more.
 TEXTS_SHOWN = 10
@@ -58,6 +67,7 @@ class _Answers:
     columns: dict[str, Sequence[Any] | npt.NDArray[Any]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
     fallbacks: Counter[str] = field(default_factory=Counter)
+    audit: Counter[str] = field(default_factory=Counter)
 
 
 def measures_of(settings: EvaluationConfig) -> list[Measure]:
@@ -121,7 +131,7 @@ def _search(
     """Take every judged query through the retriever; the stage tables go to `folder`."""
     settings, chunks = retriever.config.evaluation, retriever.index.chunks
     queries = list(gold.queries.values())
-    asked = [Query(query.text, query.query_id) for query in queries]
+    asked = [Query(query.text, query.query_id, _scope(query)) for query in queries]
     unit_ids = chunks.document_ids if gold.level == "document" else chunks.chunk_ids
     deepest = _deepest_coverage(measures)
     answers = _Answers({})
@@ -138,10 +148,18 @@ def _search(
             for name, ms in block.trace.timings_ms.items():
                 answers.seconds[name] = answers.seconds.get(name, 0.0) + ms / 1000
             for event in block.trace.audit:
-                answers.fallbacks[event.event] += int(event.where.sum())
+                answers.audit[event.event] += int(event.where.sum())
+                if event.event in FALLBACKS:
+                    answers.fallbacks[event.event] += int(event.where.sum())
             progress(len(queries), len(of_block))
     answers.columns = tables.query_columns()
     return answers
+
+
+def _scope(query: GoldQuery) -> Scope:
+    """Return the scope a query is asked in: a part of the question, not a label."""
+    kinds = ("kb_names", "document_ids", "tags")
+    return Scope(**{kind: tuple(query.scope.get(kind, ())) for kind in kinds})
 
 
 def _deepest_coverage(measures: Sequence[Measure]) -> int:
@@ -244,6 +262,7 @@ def _score(
         "by_workflow": _by_group(by_workflow),
         "classes": None,
         "fallbacks": dict(sorted(answers.fallbacks.items())),
+        "audit": dict(sorted(answers.audit.items())),
         "versions": _versions(),
         "git_commit": git_commit(),
         "seconds": {name: round(value, 6) for name, value in seconds.items()},

@@ -54,7 +54,7 @@ def rank_units(
     With document-level judgements a document stands where its first chunk stands, before any cut;
     with chunk-level ones every chunk is a unit.
     """
-    order, count = trace.merged.order, trace.merged.count
+    order, count = trace.final.order, trace.final.count
     rows = np.take_along_axis(trace.slots.chunk, order, axis=1)
     retrieved = np.arange(order.shape[1]) < count[:, None]
     unit = rows

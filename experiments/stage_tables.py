@@ -13,7 +13,9 @@ from experiments.run import write_table
 from gold import GoldQuery, GoldSet
 from retriever.index.store import Index
 from retriever.pipeline import Trace
-from retriever.types import Booleans, Integers
+from retriever.stages.inject import Injected
+from retriever.stages.understand import intent_of
+from retriever.types import Booleans, Integers, Ranking, Reranked
 
 __all__ = ["StageTables"]
 
@@ -60,14 +62,20 @@ class StageTables:
     def add(self, queries: Sequence[GoldQuery], block: Block) -> None:
         """Take in the tables of one block."""
         trace = block.trace
-        self._workflow += trace.intents.workflow
+        self._workflow += [intent_of(assembly).workflow for assembly in trace.assemblies]
         is_gold = self._is_gold(queries, trace)
-        place = _places(trace)
+        place = _places(trace.final)
         unit = np.zeros_like(place)
-        np.put_along_axis(unit, trace.merged.order.astype(np.int64), block.ranked.place, axis=1)
+        np.put_along_axis(unit, trace.final.order.astype(np.int64), block.ranked.place, axis=1)
         spread = {str(item): trace.by_slot(i) for i, item in enumerate(trace.slots.lists)}
         ranks = {f"rank:{name}": rank for name, (rank, _) in spread.items()}
-        ranks |= {"rank:merged": place, "rank:final": unit}
+        ranks |= {
+            "rank:supplement": _supplement_ranks(trace),
+            "rank:merged": _places(trace.merged),
+            "rank:injected": _places(trace.injected),
+            "rank:reranked": place,
+            "rank:final": unit,
+        }
         for name, rank in ranks.items():
             best = np.where(is_gold & (rank > 0), rank, UNFOUND).min(axis=1, initial=UNFOUND)
             column = self._gold_ranks.setdefault(
@@ -83,12 +91,15 @@ class StageTables:
         self._shown.append(
             np.unique(chunk[gold | ((final > 0) & (final <= self._texts_shown))]).astype(np.int32)
         )
-        scores = {"score:merged": trace.merged.score[query, slot]}
+        merged = trace.merged.score[query, slot]
+        scores = {"score:merged": np.where(np.isfinite(merged), merged, np.nan)}
+        scores["score:final"] = trace.final.score[query, slot]
+        scores |= {f"term:{n}": term[query, slot] for n, term in trace.final.terms.items()}
         scores |= {f"score:{name}": score[query, slot] for name, (_, score) in spread.items()}
         self._write_candidates(
             query + block.start,
             chunk,
-            [trace.collections[i] for i in trace.merged.node[query, slot]],
+            [trace.collections[i] for i in trace.final.node[query, slot]],
             {name: rank[query, slot] for name, rank in ranks.items()},
             scores,
             gold,
@@ -96,7 +107,7 @@ class StageTables:
 
     def texts_by_rank(self, block: Block, row: int, deepest: int) -> list[list[str]]:
         """Full text of one query's retrieved chunks, grouped by the rank of their unit."""
-        order, place = block.trace.merged.order[row], block.ranked.place[row]
+        order, place = block.trace.final.order[row], block.ranked.place[row]
         ranks = int(min(deepest, place.max(initial=0)))
         texts: list[list[str]] = [[] for _ in range(ranks)]
         kept = np.flatnonzero((place > 0) & (place <= ranks))
@@ -176,9 +187,19 @@ class StageTables:
         return marked
 
 
-def _places(trace: Trace) -> Integers:
-    """Rank of every slot in the merged order, from 1; 0 where it was not retrieved."""
-    order, count = trace.merged.order, trace.merged.count
+def _supplement_ranks(trace: Trace) -> Integers:
+    """Place of every slot in the supplement, from 1; 0 where it is not in it."""
+    queries, width = trace.slots.chunk.shape
+    ranks = np.zeros((queries, width + 1), dtype=np.int32)
+    places = np.arange(1, trace.supplement.rows.shape[1] + 1, dtype=np.int32)
+    held = np.where(trace.supplement.rows >= 0, places, 0)
+    ranks[np.arange(queries)[:, None], trace.slots.pointer[-1]] = held
+    return ranks[:, :width]
+
+
+def _places(ranking: Ranking | Injected | Reranked) -> Integers:
+    """Rank of every slot in an order, from 1; 0 where it was not retrieved."""
+    order, count = ranking.order, ranking.count
     rank = np.broadcast_to(np.arange(1, order.shape[1] + 1, dtype=np.int32), order.shape)
     rank = np.where(rank <= count[:, None], rank, 0).astype(np.int32)
     place = np.zeros(order.shape, dtype=np.int32)

@@ -17,10 +17,12 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
     ValidationError,
+    field_validator,
     model_validator,
 )
 
@@ -37,7 +39,7 @@ __all__ = [
     "read_yaml",
 ]
 
-PRESETS = ("default",)
+PRESETS = ("default", "seed")
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
@@ -95,12 +97,18 @@ class IndexConfig(Section):
 
 
 class RouteConfig(Section):
-    """Which collections a query searches, in which ways, and how many hits of each count."""
+    """Which collections a query searches, in which ways, and how many hits of each count.
+
+    `parent_doc_retrieval` appends neighbours of a dense list's first hits; never for a query with
+    an entity.
+    """
 
     recall_top_k: Depth = 100
     recall_top_k_by_collection: Frozen[Name, Depth] = Field(default_factory=dict)
     dense_search: bool = True
     bm25_search: bool = True
+    exploratory_search_collections: tuple[Name, ...] = ()
+    parent_doc_retrieval: bool = False
 
     @model_validator(mode="after")
     def _searches_something(self) -> Self:
@@ -113,6 +121,46 @@ class RecallConfig(Section):
     """How deep every list is searched; the lists are then cut, so depth costs no new search."""
 
     search_depth: Depth = 200
+
+
+class FuseConfig(Section):
+    """How a dense list takes words into account: combined = alpha dense + (1 - alpha) sparse.
+
+    Only in `hybrid_text_collections`, and only where the query has no BM25 list on the collection
+    (both would count words twice), unless `fuse_with_bm25_plan`.
+    """
+
+    alpha: Share = 0.6
+    sparse_method: Literal["overlap", "bm25"] = "overlap"
+    hybrid_text_collections: tuple[Name, ...] = ("eagle_text_biomed", "eagle_text_medcpt")
+    fuse_with_bm25_plan: bool = False
+
+
+class RerankPlanConfig(Section):
+    """Tier 1, on the lists that a plugin names.
+
+    `replace` orders by the cosine of the raw query, `blend` by w dense + (1 - w) combined, `off`
+    leaves the order. The entity filter is the plugin's and stays whatever the mode.
+    """
+
+    mode: Literal["replace", "blend", "off"] = "off"
+    w: Share = 0.5
+
+
+class InjectConfig(Section):
+    """How many chunks of the supplement are brought to the top when the pool lacks them.
+
+    The pool is the first `rerank_pool` text hits: what tier 2 scores.
+    """
+
+    min_new: Annotated[int, Field(ge=0, le=1000)] = 2
+    rerank_pool: Depth = 100
+
+
+class RerankMergedConfig(Section):
+    """Tier 2. `rerank_policy: null` means the domain's where a plugin has one, else general."""
+
+    rerank_policy: Literal["domain", "general", "none"] | None = None
 
 
 class MergeConfig(Section):
@@ -156,17 +204,58 @@ class EvaluationConfig(Section):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
+def _plugin_sections(values: Any) -> Any:
+    """Give every installed plugin its section, checked by the model that the plugin supplies."""
+    from retriever.plugins import installed
+
+    if not isinstance(values, Mapping):
+        raise ValueError("expected a section a plugin")  # noqa: TRY004 - pydantic reports it
+    known = installed()
+    for name in values:
+        if name not in known:
+            raise ValueError(f"no plugin {name!r} is installed; known: {', '.join(known)}")
+    return MappingProxyType(
+        {
+            name: value
+            if isinstance(value := values.get(name, {}), plugin.config_model)
+            else plugin.config_model.model_validate(value)
+            for name, plugin in known.items()
+        }
+    )
+
+
+PluginSections = Annotated[
+    Mapping[str, Any],
+    BeforeValidator(_plugin_sections),
+    PlainSerializer(lambda parts: {name: p.model_dump(mode="json") for name, p in parts.items()}),
+]
+
+
 class RetrieverConfig(Section):
     """The whole tree. Immutable; `with_overrides` makes another."""
 
-    namespace: Literal["general"] = "general"
+    namespace: Name = "biomed"
     models: str = "embedded"
     index: IndexConfig = Field(default_factory=IndexConfig)
     route: RouteConfig = Field(default_factory=RouteConfig)
     recall: RecallConfig = Field(default_factory=RecallConfig)
+    fuse: FuseConfig = Field(default_factory=FuseConfig)
+    rerank_plan: RerankPlanConfig = Field(default_factory=RerankPlanConfig)
     merge: MergeConfig = Field(default_factory=MergeConfig)
+    inject: InjectConfig = Field(default_factory=InjectConfig)
+    rerank_merged: RerankMergedConfig = Field(default_factory=RerankMergedConfig)
     trim: TrimConfig = Field(default_factory=TrimConfig)
     evaluation: EvaluationConfig = Field(default_factory=EvaluationConfig)
+    plugins: PluginSections = Field(default_factory=dict, validate_default=True)
+
+    @field_validator("namespace")
+    @classmethod
+    def _namespace_is_known(cls, namespace: str) -> str:
+        from retriever.plugins import namespaces
+
+        if namespace not in namespaces():
+            raise ValueError(f"no plugin serves it; known: {', '.join(namespaces())}")
+        return namespace
 
     @model_validator(mode="after")
     def _something_is_ranked(self) -> Self:

@@ -1,6 +1,6 @@
-"""One query's trace as plain data, from which anyone can recompute every number."""
+"""One query's trace as plain data, from which anyone can recompute every later number."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -8,9 +8,12 @@ import numpy as np
 
 from retriever.pipeline import Trace
 from retriever.retriever import Retriever
-from retriever.types import AuditEvent, SearchResult
+from retriever.stages.understand import intent_of
+from retriever.types import AuditEvent, Floats, SearchResult
 
 __all__ = ["explain", "shown"]
+
+FINAL_TERMS = ("ce_raw", "ce_norm", "rank_norm", "entity", "section", "xdrug", "structure", "final")
 
 
 def shown(result: SearchResult) -> dict[str, Any]:
@@ -27,97 +30,153 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
     """Return what every stage did for query `row` of a batch, JSON-ready.
 
     Keys: query, intent, entities, drugs, plans, supplement, merged, weights, reranked, results,
-    audit, timings_ms. Scores are as the stages saw them.
+    audit, timings_ms. Scores are as the stages saw them; null where there is none.
     """
-    text = trace.queries[row].text
-    chunks = retriever.index.chunks
-    ids = [
-        chunks.value("chunk_id", chunk) if chunk >= 0 else "" for chunk in trace.slots.chunk[row]
-    ]
-    order = trace.merged.order[row, : trace.merged.count[row]]
-    merged = [
-        {
-            "chunk_id": ids[slot],
-            "collection": trace.collections[trace.merged.node[row, slot]],
-            "rank": rank,
-            "score": float(trace.merged.score[row, slot]),
-            "injected": False,
-        }
-        for rank, slot in enumerate(order, start=1)
-    ]
+    chunks, assembly = retriever.index.chunks, trace.assemblies[row]
+    known = {-1: ""}
+    for rows in (trace.slots.chunk[row], trace.supplement.rows[row]):
+        known |= {int(r): chunks.value("chunk_id", r) for r in rows if r >= 0 and r not in known}
+    ids = [known[int(chunk)] for chunk in trace.slots.chunk[row]]
+    reranked = _reranked(trace, row, ids)
     rows = trace.shown[row]
-    results = [
-        {
-            "rank": hit["rank"],
-            "chunk_id": hit["chunk_id"],
-            "document_id": chunks.value("document_id", chunk),
-            "collection": hit["collection"],
-            "score": hit["score"],
-            "text": chunks.value("text", chunk),
-        }
-        for hit, chunk in zip(merged, rows[rows >= 0], strict=False)
-    ]
     return {
-        "query": text,
-        "intent": {
-            "workflow": trace.intents.workflow[row],
-            "suppress_collections": list(trace.intents.suppress_collections[row]),
-            "section_cues": list(trace.intents.section_cues[row]),
-            "require_entity_match": bool(trace.intents.require_entity_match[row]),
-        },
-        "entities": [],
-        "drugs": [],
+        "query": trace.queries[row].text,
+        "intent": {key: _plain(value) for key, value in asdict(intent_of(assembly)).items()},
+        "entities": [asdict(entity) for entity in assembly.entities],
+        "drugs": [asdict(drug) for drug in assembly.drugs],
         "plans": [
-            _plan(retriever, trace, row, place, ids)
+            _plan(retriever, trace, row, place, known)
             for place, item in enumerate(trace.slots.lists)
             if item in trace.routing.lists
             and trace.routing.active[trace.routing.lists.index(item), row]
         ],
-        "supplement": [],
-        "merged": merged,
-        "weights": None,
-        "reranked": [],
-        "results": results,
+        "supplement": _supplement(trace, row, known),
+        "merged": _merged(trace, row, ids),
+        "weights": _weights(trace.final.weights, row),
+        "reranked": reranked,
+        "results": [
+            {
+                "rank": hit["rank"],
+                "chunk_id": hit["chunk_id"],
+                "document_id": chunks.value("document_id", chunk),
+                "collection": hit["collection"],
+                "score": hit["score"],
+                "text": chunks.value("text", chunk),
+            }
+            for hit, chunk in zip(reranked, rows[rows >= 0], strict=False)
+        ],
         "audit": _events(trace.audit_of(row)),
         "timings_ms": {name: round(ms, 3) for name, ms in trace.timings_ms.items()},
     }
 
 
-def _events(audit: Iterable[AuditEvent]) -> list[dict[str, Any]]:
-    return [{"stage": e.stage, "event": e.event, "detail": dict(e.detail)} for e in audit]
-
-
 def _plan(
-    retriever: Retriever, trace: Trace, row: int, place: int, ids: list[str]
+    retriever: Retriever, trace: Trace, row: int, place: int, known: Mapping[int, str]
 ) -> dict[str, Any]:
-    item, text = trace.slots.lists[place], trace.queries[row].text
-    rank, score = (column[row] for column in trace.by_slot(place))
+    item, one, found = trace.slots.lists[place], trace.lists[place], trace.found[place]
     collection = retriever.index.collections[item.collection]
+    expansion = trace.expansions[item.collection][row]
+    text = trace.queries[row].text
+    member = np.flatnonzero(one.rank[row] > 0)
     hits = []
-    for slot in np.argsort(np.where(rank > 0, rank, np.iinfo(np.int32).max), kind="stable"):
-        if rank[slot] == 0:
-            break
-        value = float(score[slot])
-        chunk = int(trace.slots.chunk[row, slot])
-        hit = {
-            "chunk_id": f"{item.collection}:{ids[slot]}",
-            "source_chunk_id": ids[slot],
-            "rank": int(rank[slot]),
-            "dense": value if item.search == "dense" else None,
-            "bm25": value if item.search == "bm25" else None,
+    for at in member[np.argsort(one.rank[row, member])]:
+        chunk = int(found.rows[row, at])
+        own = _number(found.score[row, at])
+        hit: dict[str, Any] = {
+            "chunk_id": f"{item.collection}:{known[chunk]}",
+            "source_chunk_id": known[chunk],
+            "rank": int(one.rank[row, at]),
+            "dense": own if item.search == "dense" else None,
+            "bm25": own if item.search == "bm25" else None,
             "bm25_terms": None,
+            "sparse": _part(one.parts, "sparse", row, at),
+            "combined": _part(one.parts, "combined", row, at),
+            "tier1": _part(one.parts, "tier1", row, at),
+            "score": _number(one.score[row, at]),
+            "structure": retriever.index.chunks.value("structure", chunk) or None,
         }
         if item.search == "bm25":
-            at = int(np.searchsorted(collection.rows, chunk))
-            hit["bm25_terms"] = collection.bm25.explain(text, at)
+            where = int(np.searchsorted(collection.rows, chunk))
+            hit["bm25_terms"] = collection.bm25.explain(text, where)
         hits.append(hit)
-    weight = trace.merged.weight[place, row]
+    dense = item.search == "dense"
     return {
         "collection": item.collection,
         "search": item.search,
-        "encoder": retriever.encoder_name(item.collection) if item.search == "dense" else None,
-        "weight": float(weight),
-        "dense_query": text if item.search == "dense" else None,
-        "sparse_terms": [],
+        "encoder": retriever.encoder_name(item.collection) if dense else None,
+        "weight": float(trace.merged.weight[place, row]),
+        "dense_query": " ".join(expansion.dense_texts) if dense else None,
+        "sparse_terms": list(expansion.sparse_terms),
         "hits": hits,
     }
+
+
+def _supplement(trace: Trace, row: int, known: Mapping[int, str]) -> list[dict[str, Any]]:
+    found = trace.supplement
+    return [
+        {
+            "chunk_id": known[int(chunk)],
+            "collection": found.collections[found.collection[row, place]],
+            "entity": _number(found.entity[row, place]),
+            "lexical": _number(found.lexical[row, place]),
+            "dense": _number(found.dense[row, place]),
+            "score": _number(found.score[row, place]),
+        }
+        for place, chunk in enumerate(found.rows[row])
+        if chunk >= 0
+    ]
+
+
+def _merged(trace: Trace, row: int, ids: Sequence[str]) -> list[dict[str, Any]]:
+    """List the merged order with the injected chunks in front."""
+    injected = trace.injected
+    return [
+        {
+            "chunk_id": ids[slot],
+            "collection": trace.collections[injected.node[row, slot]],
+            "rank": rank,
+            "score": _number(trace.merged.score[row, slot]),
+            "injected": bool(injected.injected[row, slot]),
+            "pool": bool(injected.pool[row, slot]),
+        }
+        for rank, slot in enumerate(injected.order[row, : injected.count[row]], start=1)
+    ]
+
+
+def _reranked(trace: Trace, row: int, ids: Sequence[str]) -> list[dict[str, Any]]:
+    final = trace.final
+    return [
+        {
+            "chunk_id": ids[slot],
+            "collection": trace.collections[final.node[row, slot]],
+            "rank": rank,
+            "score": _number(final.score[row, slot]),
+            **{name: _part(final.terms, name, row, slot) for name in FINAL_TERMS},
+        }
+        for rank, slot in enumerate(final.order[row, : final.count[row]], start=1)
+    ]
+
+
+def _weights(weights: Mapping[str, Floats], row: int) -> dict[str, float] | None:
+    """Name each weight as the configuration does; a penalty is printed as what is subtracted."""
+    if not weights:
+        return None
+    named = {f"w_{name}": float(values[row]) for name, values in weights.items()}
+    penalty = named.pop("w_xdrug", None)
+    return named if penalty is None else {**named, "w_xdrug_penalty": -penalty}
+
+
+def _part(parts: Mapping[str, Floats], name: str, row: int, place: int) -> float | None:
+    return _number(parts[name][row, place]) if name in parts else None
+
+
+def _number(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def _plain(value: object) -> object:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _events(audit: Iterable[AuditEvent]) -> list[dict[str, Any]]:
+    return [{"stage": e.stage, "event": e.event, "detail": dict(e.detail)} for e in audit]

@@ -1,13 +1,15 @@
 """The stages in order: the page to read first.
 
-    queries ─ understand ─ route ──────────┐
-       └──── encode ─ search (deep) ─┬─── cut ───┐
-                  a list each        └─ lay_out ─┴─ merge ─ trim
+    query ─ understand ─ route ─ expand ─ search ─ cut ─ fuse ─ rerank_plan ─┐
+               │                          (a list each, deep)                merge ─ inject ─
+               └──────── supplement ─────────────────────────────────────────┘
+                                                           rerank_merged ─ trim
 
 Every stage is a pure function of its own section of the configuration and of the results before
 it. Its result is remembered under
 
-    key = hash(stage, version, keys of its inputs, fingerprint of that section)
+    key = hash(stage, version, keys of its inputs, fingerprint of that section,
+               and, where it calls a hook, the plugins and their own sections)
 
 so that a stage cannot read a parameter that its key leaves out, and a run repeats only what
 changed. A live search, an evaluation and a trial of a sweep all pass through `Pipeline.run`.
@@ -21,72 +23,96 @@ from typing import Any, TypeVar
 import numpy as np
 
 from retriever.config import RetrieverConfig
-from retriever.encoders.base import Vectors
 from retriever.encoders.cache import CachedEncoder
 from retriever.files import InputError
+from retriever.hooks import (
+    Assembly,
+    Candidates,
+    Catalog,
+    Expansion,
+    MergedFeatures,
+    PlanRerank,
+    SupplementPlan,
+)
 from retriever.index.store import Index
 from retriever.memo import Memo, Node, key_of
+from retriever.plugins import Subscribers
+from retriever.stages.expand import expand
+from retriever.stages.fuse import append_parents, bm25_share, fuse, is_hybrid, overlap
+from retriever.stages.inject import Injected, inject
 from retriever.stages.merge import merge
-from retriever.stages.recall import cut, lay_out
-from retriever.stages.route import route
+from retriever.stages.recall import Encoded, cut, encode, lay_out
+from retriever.stages.rerank_merged import (
+    CrossEncoder,
+    choose_policy,
+    pass_through,
+    read_pairs,
+    rerank_domain,
+    rerank_general,
+)
+from retriever.stages.rerank_plan import compare, rerank_plan
+from retriever.stages.route import depth_of, route
+from retriever.stages.scope import Allowed, resolve
+from retriever.stages.supplement import supplement
 from retriever.stages.trim import trim
 from retriever.stages.understand import understand
 from retriever.types import (
     AuditEvent,
+    Booleans,
     Floats,
     Found,
     Integers,
-    Intents,
     ListId,
     Query,
     RankedList,
     Ranking,
+    Reranked,
     Routing,
     Slots,
+    Supplement,
 )
 
 __all__ = ["Pipeline", "Trace"]
 
 T = TypeVar("T")
 
-# Raise a stage's number when the same inputs give another result than before.
-VERSIONS = {
-    "understand": "1",
-    "route": "1",
-    "encode": "1",
-    "search": "1",
-    "cut": "1",
-    "lay_out": "1",
-    "merge": "1",
-    "trim": "1",
-}
+# Raise the number when the same inputs give another result than before.
+VERSION = "1"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
     """Every stage's table for one batch: what diagnosis and `--explain` read.
 
-    `lists` has an entry a laid-out list, in the order of `slots.lists`.
+    `found` and `lists` have an entry a laid-out list, in the order of `slots.lists`;
+    `expansions` one a collection.
     """
 
     queries: tuple[Query, ...]
-    intents: Intents
+    assemblies: tuple[Assembly, ...]
     routing: Routing
-    slots: Slots
+    expansions: Mapping[str, tuple[Expansion, ...]]
+    found: tuple[Found, ...]
     lists: tuple[RankedList, ...]
+    supplement: Supplement
+    slots: Slots
     merged: Ranking
+    injected: Injected
+    final: Reranked
     shown: Integers
+    scope_audit: tuple[AuditEvent, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def collections(self) -> tuple[str, ...]:
-        """Names that `merged.node` counts."""
-        return tuple(sorted({item.collection for item in self.slots.lists}))
+        """Names that `node` counts, in merged and final."""
+        return node_names(self.slots.lists, self.supplement)
 
     @property
     def audit(self) -> tuple[AuditEvent, ...]:
         """Everything that was skipped, added or replaced, over the batch."""
-        return self.routing.audit + self.merged.audit
+        stages = (self.scope_audit, self.routing.audit, self.merged.audit)
+        return sum((*stages, self.injected.audit, self.final.audit), ())
 
     def audit_of(self, row: int) -> tuple[AuditEvent, ...]:
         """Events of one query of the batch."""
@@ -106,17 +132,29 @@ class Trace:
         return rank[:, :width], score[:, :width]
 
 
-class Pipeline:
-    """An index and its encoders with the stages over them.
+def node_names(ids: Sequence[ListId], found: Supplement) -> tuple[str, ...]:
+    """Return the collections that a node may be of, in order of name."""
+    return tuple(sorted({*(item.collection for item in ids), *found.collections}))
 
-    `encoders` maps a collection to the encoder of its queries.
+
+class Pipeline:
+    """An index and its models with the stages over them.
+
+    `encoders` maps a collection to the encoder of its queries; `rerankers` a policy (`domain`,
+    `general`) to its cross-encoder.
     """
 
-    def __init__(self, index: Index, encoders: Mapping[str, CachedEncoder], memo: Memo) -> None:
+    def __init__(
+        self,
+        index: Index,
+        encoders: Mapping[str, CachedEncoder],
+        rerankers: Mapping[str, CrossEncoder],
+        memo: Memo,
+    ) -> None:
         self.index = index
         self.encoders = encoders
+        self.rerankers = rerankers
         self.memo = memo
-        self._timings: dict[str, float] = {}
 
     def run(
         self, queries: Sequence[Query], config: RetrieverConfig, also: Sequence[ListId] = ()
@@ -126,91 +164,465 @@ class Pipeline:
         `also` names lists to lay out although this configuration does not search them, so that
         configurations which do can share the slots; no result depends on it.
         """
-        self._timings = {}
-        texts = tuple(query.text for query in queries)
-        root = Node(key_of("root", self.index.manifest.fingerprint, *texts), texts)
-        collections = tuple(self.index.collections)
+        return _Run(self, tuple(queries), config).trace(tuple(also))
 
-        intents = self._stage("understand", "", understand, root)
-        routing = self._stage(
-            "route",
-            config.route.fingerprint,
-            lambda asked: route(config.route, asked, collections),
-            intents,
+
+class _Run:
+    """One batch under one configuration: the graph of stages, written out."""
+
+    def __init__(
+        self, pipeline: Pipeline, queries: tuple[Query, ...], config: RetrieverConfig
+    ) -> None:
+        self.index = pipeline.index
+        self.encoders = pipeline.encoders
+        self.rerankers = pipeline.rerankers
+        self.memo = pipeline.memo
+        self.config = config
+        self.queries = queries
+        self.texts = tuple(query.text for query in queries)
+        self.subscribers = Subscribers.of(config.namespace, dict(config.plugins))
+        self.identity = self.subscribers.identity
+        self.timings: dict[str, float] = {}
+        scopes = [repr(query.scope) for query in queries]
+        fingerprint = self.index.manifest.fingerprint
+        self.root = Node(key_of("root", VERSION, fingerprint, *self.texts, *scopes), self.texts)
+
+    def trace(self, also: tuple[ListId, ...]) -> Trace:
+        config, index, count = self.config, self.index, len(self.queries)
+        allowed = self.stage("scope", "", lambda _: resolve(self.queries, index), self.root)
+        known = self.hooked(
+            "understand", "lexicon", lambda texts: understand(texts, self.subscribers), self.root
         )
-        ids = tuple(sorted({*routing.value.lists, *also}))
-        found = [self._search(root, item, config) for item in ids]
-        lists = [
-            self._stage("cut", str(item), lambda r, f, item=item: cut(r, item, f), routing, node)
-            for item, node in zip(ids, found, strict=True)
-        ]
-        slots = self._stage(
+        routing = self.hooked(
+            "route",
+            "route",
+            lambda texts, known, allowed: route(
+                config.route, self.subscribers, Catalog(index), texts, known, allowed
+            ),
+            self.root,
+            known,
+            allowed,
+            section=config.route.fingerprint,
+        )
+        held = {item for item in also if item.collection in index.collections}
+        ids = tuple(sorted({*routing.value.lists, *held}))
+        found = {item: self.search(item, known, allowed) for item in ids}
+        lists: dict[ListId, Node[RankedList]] = {}
+        for item in ids:
+            found[item], lists[item] = self.one_list(item, found, routing, known)
+        extra = self.supplement(known, allowed)
+        slots = self.stage(
             "lay_out",
             " ".join(map(str, ids)),
-            lambda texts, *found: lay_out(ids, found, len(texts)),
-            root,
-            *found,
+            lambda texts, extra, *found: lay_out(
+                ids, [one.rows for one in found], extra.rows, len(texts)
+            ),
+            self.root,
+            extra,
+            *(found[item] for item in ids),
         )
-        merged = self._stage(
+        names = node_names(ids, extra.value)
+        merged = self.stage(
             "merge",
-            config.merge.fingerprint,
-            lambda slots, *lists: merge(config.merge, slots, lists),
+            key_of(config.merge.fingerprint, *names),
+            lambda slots, *lists: merge(config.merge, slots, lists, names),
             slots,
-            *lists,
+            *(lists[item] for item in ids),
         )
-        shown = self._stage(
+        injected = self.inject(known, slots, merged, extra, names)
+        final = self.rerank(known, slots, merged, injected)
+        shown = self.stage(
             "trim",
             config.trim.fingerprint,
             lambda slots, ranking: trim(config.trim, slots, ranking),
             slots,
-            merged,
+            final,
         )
+        assert count == len(known.value)  # noqa: S101 - what every column is aligned to
+        searched = {item.collection for item in ids}
         return Trace(
-            queries=tuple(queries),
-            intents=intents.value,
+            queries=self.queries,
+            assemblies=known.value,
             routing=routing.value,
+            expansions={name: self.expand(name, known).value for name in sorted(searched)},
+            found=tuple(found[item].value for item in ids),
+            lists=tuple(lists[item].value for item in ids),
+            supplement=extra.value,
             slots=slots.value,
-            lists=tuple(node.value for node in lists),
             merged=merged.value,
+            injected=injected.value,
+            final=final.value,
             shown=shown.value,
-            timings_ms=dict(self._timings),
+            scope_audit=allowed.value.audit,
+            timings_ms=dict(self.timings),
         )
 
-    def _search(
-        self, root: Node[tuple[str, ...]], item: ListId, config: RetrieverConfig
+    # --- recall ----------------------------------------------------------------------------
+
+    def expand(
+        self, collection: str, known: Node[tuple[Assembly, ...]]
+    ) -> Node[tuple[Expansion, ...]]:
+        return self.hooked(
+            "expand",
+            "expand",
+            lambda texts, known: expand(texts, known, collection, self.subscribers),
+            self.root,
+            known,
+            section=collection,
+        )
+
+    def encode(
+        self, collection: str, known: Node[tuple[Assembly, ...]], raw: bool = False
+    ) -> Node[Encoded]:
+        """Encode what each query asks of a collection; `raw` is what tier 1 compares."""
+        encoder = self.encoder(collection)
+        return self.stage(
+            "encode",
+            f"{encoder.fingerprint} {raw}",
+            lambda expansions: encode(
+                encoder, [e.raw_texts if raw else e.dense_texts for e in expansions]
+            ),
+            self.expand(collection, known),
+        )
+
+    def search(
+        self, item: ListId, known: Node[tuple[Assembly, ...]], allowed: Node[Allowed]
     ) -> Node[Found]:
         """Search one list for every query, deep."""
         collection = self.index.collections[item.collection]
-        depth = config.recall.search_depth
-        section = key_of(str(item), config.recall.fingerprint)
+        depth, queries = self.config.recall.search_depth, len(self.queries)
+        section = key_of(str(item), self.config.recall.fingerprint)
         if item.search == "bm25":
-            return self._stage(
+            return self.stage(
                 "search",
                 section,
-                lambda texts: Found(*collection.search_bm25(texts, depth)),
-                root,
+                lambda texts, allowed: collection.search_bm25(texts, depth, allowed.rows),
+                self.root,
+                allowed,
                 timed="bm25",
             )
-        return self._stage(
+        return self.stage(
             "search",
             section,
-            lambda vectors: Found(*collection.search_dense(vectors, depth)),
-            self._encode(root, item.collection),
+            lambda encoded, allowed: collection.search_dense(
+                encoded.vectors, encoded.owner, queries, depth, allowed.rows
+            ),
+            self.encode(item.collection, known),
+            allowed,
             timed="dense",
         )
 
-    def _encode(self, root: Node[tuple[str, ...]], collection: str) -> Node[Vectors]:
+    def one_list(
+        self,
+        item: ListId,
+        found: Mapping[ListId, Node[Found]],
+        routing: Node[Routing],
+        known: Node[tuple[Assembly, ...]],
+    ) -> tuple[Node[Found], Node[RankedList]]:
+        """Take one list from its search to the merge: cut, fuse, parents, tier 1."""
+        searched = found[item]
+        one = self.stage(
+            "cut", str(item), lambda routing, found: cut(routing, item, found), routing, searched
+        )
+        if item.search == "bm25":
+            return searched, one
+        one = self.fuse(item, searched, one, routing, known)
+        if self.config.route.parent_doc_retrieval:
+            searched, one = self.parents(item, searched, one, known)
+        return searched, self.rerank_plan(item, searched, one, known)
+
+    def fuse(
+        self,
+        item: ListId,
+        found: Node[Found],
+        one: Node[RankedList],
+        routing: Node[Routing],
+        known: Node[tuple[Assembly, ...]],
+    ) -> Node[RankedList]:
+        section, collection = self.config.fuse, self.index.collections[item.collection]
+        hybrid = self.stage(
+            "hybrid",
+            key_of(str(item), section.fingerprint),
+            lambda routing: is_hybrid(
+                section,
+                item.collection,
+                _active(routing, ListId(item.collection, "bm25"), len(self.queries)),
+                _active(routing, item, len(self.queries)),
+            ),
+            routing,
+        )
+        if not hybrid.value.any():
+            return one
+        sparse: Node[Floats]
+        if section.sparse_method == "overlap":
+            sparse = self.stage(
+                "overlap",
+                item.collection,
+                lambda texts, expansions, found: overlap(
+                    collection, self.index, texts, expansions, found.rows
+                ),
+                self.root,
+                self.expand(item.collection, known),
+                found,
+            )
+        else:
+            sparse = self.stage(
+                "bm25_share",
+                item.collection,
+                lambda texts, found, one: bm25_share(collection, texts, found.rows, one.rank > 0),
+                self.root,
+                found,
+                one,
+            )
+        return self.stage(
+            "fuse",
+            section.fingerprint,
+            lambda one, hybrid, sparse: fuse(section, one, hybrid, sparse),
+            one,
+            hybrid,
+            sparse,
+        )
+
+    def parents(
+        self,
+        item: ListId,
+        found: Node[Found],
+        one: Node[RankedList],
+        known: Node[tuple[Assembly, ...]],
+    ) -> tuple[Node[Found], Node[RankedList]]:
+        """Append neighbours of the first hits, except for queries with an entity."""
+
+        def append(
+            found: Found, one: RankedList, known: tuple[Assembly, ...]
+        ) -> tuple[Found, RankedList]:
+            wanted = np.array([not assembly.entities for assembly in known], dtype=np.bool_)
+            collection = self.index.collections[item.collection]
+            return append_parents(self.index, collection, found, one, wanted)
+
+        both = self.stage("parents", str(item), append, found, one, known)
+        return Node(f"{both.key} rows", both.value[0]), Node(f"{both.key} list", both.value[1])
+
+    def rerank_plan(
+        self,
+        item: ListId,
+        found: Node[Found],
+        one: Node[RankedList],
+        known: Node[tuple[Assembly, ...]],
+    ) -> Node[RankedList]:
+        asked: Node[PlanRerank | None] = self.hooked(
+            "rerank_plan",
+            "rerank_plan",
+            lambda texts, found, known: self.subscribers.one(
+                "rerank",
+                "rerank_plan",
+                item=item,
+                candidates=Candidates(self.index, texts, known, found.rows),
+            ),
+            self.root,
+            found,
+            known,
+            section=str(item),
+        )
+        if asked.value is None:
+            return one
+        section, keep = self.config.rerank_plan, asked.value.keep
+        compared: Node[Floats | None] = Node("not compared", None)
+        if asked.value.rerank and section.mode != "off":
+            collection = self.index.collections[item.collection]
+            compared = self.stage(
+                "compare",
+                item.collection,
+                lambda found, raw: compare(
+                    self.index, collection, self.encoder(item.collection), raw, found.rows
+                ),
+                found,
+                self.encode(item.collection, known, raw=True),
+            )
+        return self.stage(
+            "tier_1",
+            section.fingerprint,
+            lambda one, asked, cosine: rerank_plan(section, one, cosine, keep),
+            one,
+            asked,
+            compared,
+        )
+
+    def supplement(
+        self, known: Node[tuple[Assembly, ...]], allowed: Node[Allowed]
+    ) -> Node[Supplement]:
+        def plan(
+            texts: tuple[str, ...], known: tuple[Assembly, ...]
+        ) -> tuple[SupplementPlan | None, ...]:
+            plans: list[SupplementPlan | None] = [None] * len(texts)
+            for _, answer in self.subscribers.every(
+                "retrieve_supplement", "supplement", texts=texts, assemblies=known, index=self.index
+            ):
+                plans = [a or b for a, b in zip(plans, answer, strict=True)]
+            return tuple(plans)
+
+        planned = self.hooked("plan_supplement", "supplement", plan, self.root, known)
+        names = sorted({c for p in planned.value if p for c in p.collections})
+        held = [n for n in names if n in self.index.collections and n in self.encoders]
+        encoded = [self.encode(name, known) for name in held]
+        depth = depth_of(self.config.route, ListId("", "dense"))
+        return self.stage(
+            "supplement",
+            key_of(str(depth), *held),
+            lambda texts, planned, allowed, *encoded: supplement(
+                self.index, texts, planned, dict(zip(held, encoded, strict=True)), allowed, depth
+            ),
+            self.root,
+            planned,
+            allowed,
+            *encoded,
+        )
+
+    # --- after the merge -------------------------------------------------------------------
+
+    def inject(
+        self,
+        known: Node[tuple[Assembly, ...]],
+        slots: Node[Slots],
+        merged: Node[Ranking],
+        extra: Node[Supplement],
+        names: tuple[str, ...],
+    ) -> Node[Injected]:
+        def wanted(known: tuple[Assembly, ...], extra: Supplement) -> Booleans:
+            there = (extra.rows >= 0).any(axis=1)
+            answers = self.subscribers.first(
+                "rrf_post_merge", len(known), assemblies=known, supplemented=there
+            )
+            return np.array([bool(answer) for answer in answers], dtype=np.bool_)
+
+        asked = self.hooked("post_merge", "inject", wanted, known, extra)
+        section = self.config.inject
+        return self.stage(
+            "inject",
+            key_of(section.fingerprint, *names),
+            lambda slots, merged, extra, wanted: inject(
+                section, slots, merged, extra, names, wanted
+            ),
+            slots,
+            merged,
+            extra,
+            asked,
+        )
+
+    def rerank(
+        self,
+        known: Node[tuple[Assembly, ...]],
+        slots: Node[Slots],
+        merged: Node[Ranking],
+        injected: Node[Injected],
+    ) -> Node[Reranked]:
+        section = self.config.rerank_merged
+        offered: Node[MergedFeatures | None] = self.hooked(
+            "rerank_merged",
+            "rerank_merged",
+            lambda texts, slots, known: self.subscribers.one(
+                "rerank_merged",
+                "rerank_merged",
+                candidates=Candidates(self.index, texts, known, slots.chunk),
+            ),
+            self.root,
+            slots,
+            known,
+        )
+        policy = choose_policy(section.rerank_policy, offered.value)
+        if policy == "domain" and offered.value is None:
+            raise InputError(
+                f"rerank_policy is domain, and no plugin of the namespace {self.config.namespace} "
+                "reranks",
+                fix="--set rerank_merged.rerank_policy=general",
+            )
+        if policy == "none" or (policy == "general" and "general" not in self.rerankers):
+            return self.stage("pass_through", "", pass_through, merged, injected)
+        pairs = self.pairs(policy, slots, injected)
+        if policy == "general":
+            return self.stage("rerank_general", "", rerank_general, merged, injected, pairs)
+        return self.rerank_domain(known, slots, merged, injected, offered, pairs)
+
+    def rerank_domain(
+        self,
+        known: Node[tuple[Assembly, ...]],
+        slots: Node[Slots],
+        merged: Node[Ranking],
+        injected: Node[Injected],
+        offered: Node[MergedFeatures | None],
+        pairs: Node[tuple[Floats, Booleans] | None],
+    ) -> Node[Reranked]:
+        bound = offered.value
+        assert bound is not None  # noqa: S101 - the caller has looked
+        # Features depend on the candidates alone, so they outlive a change of weights.
+        features = self.hooked("features", "", lambda *_: dict(bound.features()), slots, known)
+        structure: Node[Floats | None] = Node("no structure", None)
+        name = bound.floor_collection
+        if name and name in self.index.collections and name in self.encoders:
+            collection, encoder = self.index.collections[name], self.encoder(name)
+            structure = self.stage(
+                "compare",
+                f"{name} slots",
+                lambda slots, raw: compare(self.index, collection, encoder, raw, slots.chunk),
+                slots,
+                self.encode(name, known, raw=True),
+            )
+        return self.stage(
+            "rerank_domain",
+            "",
+            lambda slots, merged, injected, offered, *rest: rerank_domain(
+                slots, merged, injected, offered, *rest
+            ),
+            slots,
+            merged,
+            injected,
+            offered,
+            features,
+            pairs,
+            structure,
+        )
+
+    def pairs(
+        self, policy: str, slots: Node[Slots], injected: Node[Injected]
+    ) -> Node[tuple[Floats, Booleans] | None]:
+        """Logits of the pool by the policy's cross-encoder; None where there is none."""
+        cross = self.rerankers.get(policy)
+        if cross is None:
+            return Node("no cross-encoder", None)
+        return self.stage(
+            "cross_encode",
+            cross.fingerprint,
+            lambda texts, slots, injected: read_pairs(
+                self.index, cross, texts, slots, injected.pool
+            ),
+            self.root,
+            slots,
+            injected,
+        )
+
+    # --- how a stage runs ------------------------------------------------------------------
+
+    def encoder(self, collection: str) -> CachedEncoder:
         encoder = self.encoders.get(collection)
         if encoder is None:
             raise InputError(
                 f"no encoder serves the collection {collection}",
                 fix="choose a model set that names it",
             )
-        return self._stage(
-            "encode", encoder.fingerprint, lambda texts: encoder.encode(texts, "query"), root
-        )
+        return encoder
 
-    def _stage(
+    def hooked(
+        self,
+        name: str,
+        part: str,
+        function: Callable[..., T],
+        *inputs: Node[Any],
+        section: str = "",
+    ) -> Node[T]:
+        """Run a stage that calls a hook: the plugins are part of its key."""
+        key = key_of(section, self.identity, self.subscribers.part(part))
+        return self.stage(name, key, function, *inputs)
+
+    def stage(
         self,
         name: str,
         section: str,
@@ -219,9 +631,16 @@ class Pipeline:
         timed: str | None = None,
     ) -> Node[T]:
         """Run one stage, or take its result from the memo."""
-        key = key_of(name, VERSIONS[name], section, *(node.key for node in inputs))
+        key = key_of(name, section, *(node.key for node in inputs))
         begin = time.perf_counter()
         node = self.memo.get(key, lambda: function(*(node.value for node in inputs)))
         spent = 1000 * (time.perf_counter() - begin)
-        self._timings[timed or name] = self._timings.get(timed or name, 0.0) + spent
+        self.timings[timed or name] = self.timings.get(timed or name, 0.0) + spent
         return node
+
+
+def _active(routing: Routing, item: ListId, queries: int) -> Booleans:
+    if item not in routing.lists:
+        return np.zeros(queries, dtype=np.bool_)
+    found: Booleans = routing.active[routing.lists.index(item)]
+    return found

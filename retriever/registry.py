@@ -19,6 +19,7 @@ from typing import Any, Self
 import sqlalchemy as sa
 
 from retriever.files import InputError
+from retriever.types import Scope
 
 __all__ = ["DocumentRecord", "Registry", "Scope", "ScopeResult", "fold_name"]
 
@@ -61,23 +62,6 @@ class DocumentRecord:
         for kind in _SETS:
             values = _several(getattr(self, kind), f"{kind} of document {self.document_id!r}")
             object.__setattr__(self, kind, tuple(sorted(set(values))))
-
-
-@dataclass(frozen=True)
-class Scope:
-    """A restriction to some documents: OR within a kind, AND across kinds.
-
-    A kind left empty does not restrict; `is_empty` says that none does.
-    """
-
-    kb_names: tuple[str, ...] = ()
-    document_ids: tuple[str, ...] = ()
-    tags: tuple[str, ...] = ()
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing restricts, so that every document is in scope."""
-        return not (self.kb_names or self.document_ids or self.tags)
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,21 @@ from typing import Any
 from retriever.config import RetrieverConfig
 from retriever.encoders.base import TextEncoder
 from retriever.encoders.cache import CachedEncoder
+from retriever.encoders.cross import TransformersCrossEncoder
 from retriever.encoders.models import load_model_set
+from retriever.encoders.molecule import MorganStructures
 from retriever.encoders.text import TransformersEncoder
 from retriever.files import InputError
 from retriever.index.store import Index
 from retriever.memo import Memo
 from retriever.pipeline import Pipeline, Trace
+from retriever.plugins import GENERAL
+from retriever.stages.rerank_merged import CrossEncoder
+from retriever.stages.route import DEFAULT_COLLECTION
 from retriever.store import store_folder
 from retriever.types import Hit, ListId, Query, SearchResult
 
-__all__ = ["Retriever", "open_encoders"]
+__all__ = ["QUERIES_AT_ONCE", "Retriever", "open_encoders", "open_rerankers"]
 
 QUERIES_AT_ONCE = 4096
 
@@ -40,24 +45,31 @@ class Retriever:
         config: RetrieverConfig | None = None,
         *,
         encoders: Mapping[str, TextEncoder] | None = None,
+        rerankers: Mapping[str, CrossEncoder] | None = None,
         cache: Path | None = None,
         memo: Memo | None = None,
     ) -> "Retriever":
         """Open an index.
 
-        Without `config`, the defaults with what the index was built with. `encoders` replaces the
-        model set (collection -> encoder). `cache` keeps query vectors on disk between processes.
-        Raises InputError when there is no index, or when it was built otherwise than `config` says.
+        Without `config`, the defaults with what the index was built with. `encoders` (collection ->
+        encoder) and `rerankers` (policy -> cross-encoder) replace the model set. `cache` keeps
+        query vectors on disk between processes. Raises InputError when there is no index, or when
+        it was built otherwise than `config` says.
         """
         opened = index if isinstance(index, Index) else Index.open(index)
         manifest = opened.manifest
         if config is None:
             config = RetrieverConfig().with_overrides(
-                {"index": manifest.index.model_dump(mode="json"), "models": manifest.models}
+                {
+                    "index": manifest.index.model_dump(mode="json"),
+                    "models": manifest.models,
+                    "namespace": manifest.namespace,
+                }
             )
         served = open_encoders(config.models) if encoders is None else encoders
         cached = {name: CachedEncoder(encoder, cache) for name, encoder in served.items()}
-        return cls(Pipeline(opened, cached, memo or Memo()), config)
+        crosses = open_rerankers(config.models) if rerankers is None else rerankers
+        return cls(Pipeline(opened, cached, crosses, memo or Memo()), config)
 
     @property
     def index(self) -> Index:
@@ -87,7 +99,9 @@ class Retriever:
         """Return the same retriever with memo and vector cache off, for measuring."""
         pipeline = self._pipeline
         bare = {name: encoder.without_cache() for name, encoder in pipeline.encoders.items()}
-        return Retriever(Pipeline(pipeline.index, bare, Memo(budget=0)), self.config)
+        return Retriever(
+            Pipeline(pipeline.index, bare, pipeline.rerankers, Memo(budget=0)), self.config
+        )
 
     def search(self, text: str) -> SearchResult:
         """Return the first `trim.final_top_k` hits of one query."""
@@ -115,7 +129,7 @@ class Retriever:
     def _results(self, trace: Trace) -> Iterator[SearchResult]:
         chunks, collections = self.index.chunks, trace.collections
         for q, query in enumerate(trace.queries):
-            slots = trace.merged.order[q, : trace.shown.shape[1]]
+            slots = trace.final.order[q, : trace.shown.shape[1]]
             hits = []
             for place, (slot, row) in enumerate(zip(slots, trace.shown[q], strict=True), start=1):
                 if row < 0:
@@ -125,8 +139,8 @@ class Retriever:
                         rank=place,
                         chunk_id=chunks.value("chunk_id", row),
                         document_id=chunks.value("document_id", row),
-                        collection=collections[trace.merged.node[q, slot]],
-                        score=float(trace.merged.score[q, slot]),
+                        collection=collections[trace.final.node[q, slot]],
+                        score=float(trace.final.score[q, slot]),
                         text=chunks.value("text", row),
                     )
                 )
@@ -142,10 +156,23 @@ def open_encoders(models: str) -> dict[str, TextEncoder]:
     for collection, record in model_set.collections.items():
         encoder = made.get(record.fingerprint)
         if encoder is None:
-            encoder = TransformersEncoder(record, model_set=model_set.name, digests=digests)
+            if record.kind == "morgan":
+                encoder = MorganStructures()
+            else:
+                encoder = TransformersEncoder(record, model_set=model_set.name, digests=digests)
             made[record.fingerprint] = encoder
         encoders[collection] = encoder
     return encoders
+
+
+def open_rerankers(models: str) -> dict[str, CrossEncoder]:
+    """Return the cross-encoders of a model set by policy."""
+    model_set = load_model_set(models)
+    digests = store_folder() / "cache" / "digests.json"
+    return {
+        policy: TransformersCrossEncoder(record, model_set=model_set.name, digests=digests)
+        for policy, record in model_set.rerankers.items()
+    }
 
 
 def _check_text(text: str) -> None:
@@ -160,12 +187,13 @@ def _check_match(
 ) -> None:
     """Refuse a configuration that the index cannot serve."""
     manifest = index.manifest
-    if config.namespace != manifest.namespace:
+    if config.namespace == GENERAL and DEFAULT_COLLECTION not in manifest.collections:
         raise InputError(
-            f"the index was built for the namespace {manifest.namespace}, the configuration asks "
-            f"for {config.namespace}",
+            f"the index was built for the namespace {manifest.namespace}; {GENERAL} searches "
+            f"{DEFAULT_COLLECTION} alone and finds none of its collections: "
+            f"{', '.join(sorted(manifest.collections))}",
             path=index.path,
-            fix="build an index for it",
+            fix=f"--set namespace={manifest.namespace}",
         )
     if config.index != manifest.index:
         built = manifest.index.model_dump(mode="json")

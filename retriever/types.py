@@ -14,14 +14,18 @@ __all__ = [
     "Found",
     "Hit",
     "Integers",
-    "Intents",
+    "Intent",
     "ListId",
+    "Named",
     "Query",
     "RankedList",
     "Ranking",
+    "Reranked",
     "Routing",
+    "Scope",
     "SearchResult",
     "Slots",
+    "Supplement",
 ]
 
 Floats = npt.NDArray[np.float64]
@@ -30,11 +34,44 @@ Booleans = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
+class Scope:
+    """Documents to search in: OR within a kind, AND across kinds; an empty kind does not bind."""
+
+    kb_names: tuple[str, ...] = ()
+    document_ids: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is restricted."""
+        return not (self.kb_names or self.document_ids or self.tags)
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
     """One question. `query_id` names it in reports and never reaches a stage."""
 
     text: str
     query_id: str = ""
+    scope: Scope = Scope()
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """An entity by id and name."""
+
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """What one query asks for. `workflow` chooses a row of weights."""
+
+    workflow: str = "general"
+    suppress_collections: tuple[str, ...] = ()
+    section_cues: tuple[str, ...] = ()
+    require_entity_match: bool = False
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -59,16 +96,6 @@ class AuditEvent:
     event: str
     where: Booleans
     detail: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Intents:
-    """What a batch of queries asks for, a row each."""
-
-    workflow: tuple[str, ...]
-    suppress_collections: tuple[tuple[str, ...], ...]
-    section_cues: tuple[tuple[str, ...], ...]
-    require_entity_match: Booleans
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -101,12 +128,14 @@ class RankedList:
     """One list as it enters the merge; its places are those of its `Found`.
 
     `rank` (queries, depth) counts from 1 and is 0 where a place is not in the list; `score` is
-    what the list is ordered by.
+    what the list is ordered by. `parts` are the columns the score was made from: `sparse`,
+    `combined`, `tier1`.
     """
 
     item: ListId
     rank: Integers
     score: Floats
+    parts: Mapping[str, Floats] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -139,6 +168,44 @@ class Ranking:
     score: Floats
     node: Integers
     weight: Floats
+    audit: tuple[AuditEvent, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Supplement:
+    """Chunks found for a query by the names of its documents, whatever the lists brought.
+
+    `rows` (queries, places) are rows of the chunk table in supplement order, -1 where there are
+    no more. `collection` names where each was found, by place in `collections`. The other columns
+    are what the order was made from.
+    """
+
+    collections: tuple[str, ...]
+    rows: Integers
+    collection: Integers
+    entity: Floats
+    lexical: Floats
+    dense: Floats
+    score: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reranked:
+    """The final order, and every term of the formula that made it.
+
+    As `Ranking`, with `score` after tier 2. `injected` (queries, slots) marks chunks that the
+    supplement brought to the top; `terms` are the named matrices (queries, slots), NaN outside the
+    pool; `weights` the row of each query, by name.
+    """
+
+    order: Integers
+    count: Integers
+    score: Floats
+    node: Integers
+    injected: Booleans
+    pool: Booleans
+    terms: Mapping[str, Floats]
+    weights: Mapping[str, Floats]
     audit: tuple[AuditEvent, ...] = ()
 
 

@@ -12,7 +12,7 @@ from retriever.files import InputError
 
 __all__ = ["EncoderRecord", "ModelSet", "load_model_set"]
 
-MODEL_SETS = ("embedded",)
+MODEL_SETS = ("embedded", "biomed")
 
 
 class EncoderRecord(Section):
@@ -21,13 +21,14 @@ class EncoderRecord(Section):
     `source` is `package:NAME` (a Python package that carries a model folder), a folder, or a hub
     id, of which `revision` picks a commit. Only safetensors weights are read.
     `trust_remote_code` runs code from the model's own folder: leave it off for models you did not
-    write.
+    write. `kind: morgan` is no model but RDKit's fingerprint of a structure.
     """
 
     name: str
-    source: str
+    kind: Literal["transformers", "morgan"] = "transformers"
+    source: str = ""
     revision: str | None = None
-    pooling: Literal["mean", "cls"]
+    pooling: Literal["mean", "cls"] = "mean"
     query_tokens: Annotated[int, Field(ge=8, le=8192)] = 256
     document_tokens: Annotated[int, Field(ge=8, le=8192)] = 256
     trust_remote_code: bool = False
@@ -71,10 +72,11 @@ class EncoderRecord(Section):
 
 
 class ModelSet(Record):
-    """A named choice of encoders by collection."""
+    """A named choice of encoders by collection, and of the cross-encoder that serves a policy."""
 
     name: str
     collections: Mapping[str, EncoderRecord]
+    rerankers: Mapping[Literal["domain", "general"], EncoderRecord] = {}
 
 
 def load_model_set(name: str) -> ModelSet:

@@ -13,7 +13,7 @@ from retriever.encoders.base import Spans, Vectors
 from retriever.encoders.models import EncoderRecord
 from retriever.files import InputError, write_atomically
 
-__all__ = ["TransformersEncoder"]
+__all__ = ["TransformersEncoder", "load_from", "model_fingerprint"]
 
 DOCUMENTS_AT_ONCE = 32
 
@@ -38,12 +38,7 @@ class TransformersEncoder:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over the record and the model's own files."""
-        folder = self._record.folder()
-        record = self._record.model_dump(mode="json", exclude={"name", "source", "revision"})
-        kinds = ("*.json", "*.txt", "*.model", "*.safetensors", "*.py")
-        files = sorted(file for kind in kinds for file in folder.glob(kind))
-        content = {path.name: _file_digest(path, self._digests) for path in files}
-        return hashlib.sha256(json.dumps([record, content], sort_keys=True).encode()).hexdigest()
+        return model_fingerprint(self._record, self._digests)
 
     @property
     def dimension(self) -> int:
@@ -97,33 +92,42 @@ class TransformersEncoder:
     def _tokenizer(self) -> Any:
         from transformers import AutoTokenizer
 
-        return self._load(AutoTokenizer, use_fast=True)
+        return load_from(self._record, self._model_set, AutoTokenizer, use_fast=True)
 
     @cached_property
     def _model(self) -> Any:
         import torch
         from transformers import AutoModel
 
-        model = self._load(AutoModel, use_safetensors=True)
+        model = load_from(self._record, self._model_set, AutoModel, use_safetensors=True)
         return model.to("cuda" if torch.cuda.is_available() else "cpu").eval()
 
-    def _load(self, kind: Any, **options: Any) -> Any:
-        from transformers.utils import logging
 
-        logging.disable_progress_bar()
-        try:
-            return kind.from_pretrained(
-                str(self._record.folder()),
-                trust_remote_code=self._record.trust_remote_code,
-                **options,
-            )
-        except (OSError, ValueError) as error:
-            reason = str(error).splitlines()[0]
-            raise InputError(
-                f"the model {self.name} ({self._record.source}) of the model set "
-                f"{self._model_set} cannot be loaded: {reason}",
-                fix="choose another model, or another model set, --set models=embedded",
-            ) from error
+def model_fingerprint(record: EncoderRecord, digests: Path) -> str:
+    """SHA-256 over what decides a model's output: its record and its own files."""
+    folder = record.folder()
+    said = record.model_dump(mode="json", exclude={"name", "source", "revision"})
+    kinds = ("*.json", "*.txt", "*.model", "*.safetensors", "*.py")
+    files = sorted(file for kind in kinds for file in folder.glob(kind))
+    content = {path.name: _file_digest(path, digests) for path in files}
+    return hashlib.sha256(json.dumps([said, content], sort_keys=True).encode()).hexdigest()
+
+
+def load_from(record: EncoderRecord, model_set: str, kind: Any, **options: Any) -> Any:
+    """Load a part of a model through transformers. Raises InputError naming model and fix."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
+    try:
+        return kind.from_pretrained(
+            str(record.folder()), trust_remote_code=record.trust_remote_code, **options
+        )
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"the model {record.name} ({record.source}) of the model set {model_set} cannot be "
+            f"loaded: {str(error).splitlines()[0]}",
+            fix="choose another model, or another model set, --set models=embedded",
+        ) from error
 
 
 def _file_digest(path: Path, digests: Path) -> str:

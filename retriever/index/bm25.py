@@ -21,7 +21,7 @@ import numpy.typing as npt
 from retriever.config import BM25Config
 from retriever.files import InputError
 from retriever.index.tokens import TOKENS_VERSION, Tokenizer
-from retriever.types import Floats, Integers
+from retriever.types import Booleans, Floats, Integers
 
 __all__ = ["BM25Index"]
 
@@ -81,16 +81,26 @@ class BM25Index:
     def _term_ids(self) -> dict[str, int]:
         return {term: i for i, term in enumerate(self.vocabulary)}
 
-    def search(self, queries: Sequence[str], depth: int) -> tuple[Integers, Floats]:
+    def search(
+        self,
+        queries: Sequence[str],
+        depth: int,
+        allowed: Sequence[Integers | None] | None = None,
+    ) -> tuple[Integers, Floats]:
         """Return the best `depth` rows of each query and their scores, rounded to 6 decimals.
 
-        Both have shape (queries, depth), padded with -1 and NaN. Ties are broken by row.
+        Both have shape (queries, depth), padded with -1 and NaN. Ties are broken by row. A query
+        with `allowed` rows finds only those.
         """
         depth = min(depth, self.count) if self.count else 0
         found_rows = np.full((len(queries), depth), -1, dtype=np.int32)
         found_scores = np.full((len(queries), depth), np.nan)
         for q, tokens in enumerate(self.tokenizer.tokenize(queries)):
             rows, scores = self._score(tokens)
+            inside = None if allowed is None else allowed[q]
+            if inside is not None:
+                kept = np.isin(rows, inside)
+                rows, scores = rows[kept], scores[kept]
             if len(rows) > depth:
                 floor = np.partition(scores, len(scores) - depth)[len(scores) - depth]
                 rows, scores = rows[scores >= floor], scores[scores >= floor]
@@ -98,6 +108,24 @@ class BM25Index:
             found_rows[q, : len(best)] = rows[best]
             found_scores[q, : len(best)] = scores[best]
         return found_rows, found_scores
+
+    def scores_of(self, query: str, rows: Integers) -> Floats:
+        """Return the score of some rows for one query, 0 where no term is shared."""
+        matched, scores = self._score(self.tokenizer.tokenize([query])[0])
+        total = np.zeros(self.count)
+        total[matched] = scores
+        return total[rows]
+
+    def terms_of(self, query: str) -> tuple[str, ...]:
+        """Return the distinct terms of a query in order, those no chunk holds included."""
+        return tuple(dict.fromkeys(self.tokenizer.tokenize([query])[0]))
+
+    def holds(self, term: str, rows: Integers) -> Booleans:
+        """Tell which of some rows hold a term."""
+        at = self._term_ids.get(term)
+        if at is None:
+            return np.zeros(rows.shape, dtype=np.bool_)
+        return np.isin(rows, self.rows[self.indptr[at] : self.indptr[at + 1]])
 
     def explain(self, query: str, row: int) -> dict[str, float]:
         """Return what each distinct term of the query adds to the score of `row`."""

@@ -86,7 +86,7 @@ class DenseIndex:
         while len(open_queries):
             asked = queries[open_queries]
             inner, places = _propose(self.flat, asked, proposals)
-            cosine = self._cosines(asked, places)
+            cosine = self.cosines(asked, places)
             order = np.lexsort((places, -cosine), axis=-1)[:, :depth]
             rows[open_queries] = np.take_along_axis(places, order, axis=1)
             cosines[open_queries] = kept = np.take_along_axis(cosine, order, axis=1)
@@ -97,11 +97,11 @@ class DenseIndex:
             proposals = min(4 * proposals, total)
         return rows, cosines
 
-    def _cosines(self, queries: Vectors, places: npt.NDArray[np.int64]) -> Floats:
-        """Cosine of each query with each of its places, (q, p), each pair on its own."""
+    def cosines(self, queries: Vectors, places: npt.NDArray[Any]) -> Floats:
+        """Return the cosine of each query with each of its places, (q, p), each pair on its own."""
         vectors, width = self.vectors, places.shape[1]
         cosine = np.empty(places.shape)
-        block = max(1, PAIRS_AT_ONCE // width)
+        block = max(1, PAIRS_AT_ONCE // max(width, 1))
         for start in range(0, len(queries), block):
             at = slice(start, start + block)
             left = np.repeat(queries[at].astype(np.float64), width, axis=0)

@@ -24,7 +24,7 @@ from retriever.files import InputError, write_atomically
 
 __all__ = ["CollectionRecord", "Manifest", "building", "index_fingerprint", "read_manifest"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 class CollectionRecord(Record):
@@ -34,6 +34,7 @@ class CollectionRecord(Record):
     fingerprint: str
     dimension: int
     chunks: int
+    text: bool
 
 
 class FileRecord(Record):
@@ -52,6 +53,7 @@ class Manifest(Record):
     namespace: str
     models: str
     index: IndexConfig
+    plugins: Mapping[str, str]
     corpus: str
     documents: int
     skipped: Mapping[str, int]
@@ -62,7 +64,11 @@ class Manifest(Record):
 
 
 def index_fingerprint(
-    corpus: str, namespace: str, config: IndexConfig, encoders: Mapping[str, str]
+    corpus: str,
+    namespace: str,
+    config: IndexConfig,
+    encoders: Mapping[str, str],
+    plugins: Mapping[str, str],
 ) -> str:
     """Return what identifies an index by its inputs: the same inputs make the same index.
 
@@ -76,6 +82,7 @@ def index_fingerprint(
         namespace,
         config.fingerprint,
         dict(sorted(encoders.items())),
+        dict(sorted(plugins.items())),
     ]
     return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 

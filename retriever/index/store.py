@@ -13,7 +13,7 @@ from retriever.index.bm25 import BM25Index
 from retriever.index.chunks import ChunkTable
 from retriever.index.dense import DenseIndex
 from retriever.index.manifest import Manifest, read_manifest, verify_files
-from retriever.types import Floats, Integers
+from retriever.types import Floats, Found, Integers
 
 __all__ = ["Collection", "Index"]
 
@@ -27,6 +27,7 @@ class Collection:
 
     name: str
     folder: Path
+    text: bool
 
     @cached_property
     def rows(self) -> Integers:
@@ -44,15 +45,57 @@ class Collection:
         """Terms, place i for chunk `rows[i]`."""
         return BM25Index.load(self.folder / "bm25")
 
-    def search_dense(self, vectors: Vectors, depth: int) -> tuple[Integers, Floats]:
-        """Return chunk rows and `dense = (1 + cosine) / 2`, (queries, depth), best first."""
-        places, cosines = self.dense.search(vectors, depth)
-        return self._chunk_rows(places), (1 + cosines) / 2
+    def search_dense(
+        self,
+        vectors: Vectors,
+        owner: Integers,
+        queries: int,
+        depth: int,
+        allowed: Sequence[Integers | None],
+    ) -> Found:
+        """Search every query's vectors deep, the best of them counting for each chunk.
 
-    def search_bm25(self, texts: Sequence[str], depth: int) -> tuple[Integers, Floats]:
-        """Return chunk rows and BM25 scores, (queries, depth), best first."""
-        places, scores = self.bm25.search(texts, depth)
-        return self._chunk_rows(places), scores
+        `owner` (vectors,) says whose each vector is, rising; a query without one finds nothing.
+        Scores are `dense = (1 + cosine) / 2`. A query with `allowed` rows finds only those.
+        """
+        plain = np.array_equal(owner, np.arange(queries))
+        if plain and all(rows is None for rows in allowed):
+            places, cosines = self.dense.search(vectors, depth)
+            return Found(self._chunk_rows(places), (1 + cosines) / 2)
+        depth = min(depth, len(self.rows))
+        rows = np.full((queries, depth), -1, dtype=np.int32)
+        scores = np.full((queries, depth), np.nan)
+        for query in np.unique(owner):
+            own, inside = vectors[owner == query], allowed[query]
+            if inside is None:
+                places, cosines = self.dense.search(own, depth)
+            else:
+                held = np.flatnonzero(np.isin(self.rows, inside))
+                places = np.tile(held, (len(own), 1))
+                cosines = self.dense.cosines(own, places)
+            found, best = best_of(places, cosines)
+            found, best = found[:depth], best[:depth]
+            rows[query, : len(found)] = self.rows[found]
+            scores[query, : len(found)] = (1 + best) / 2
+        return Found(rows, scores)
+
+    def search_bm25(
+        self, texts: Sequence[str], depth: int, allowed: Sequence[Integers | None]
+    ) -> Found:
+        """Search every text deep; a query with `allowed` rows finds only those."""
+        inside = [
+            None if rows is None else np.flatnonzero(np.isin(self.rows, rows)).astype(np.int32)
+            for rows in allowed
+        ]
+        places, scores = self.bm25.search(texts, depth, inside)
+        return Found(self._chunk_rows(places), scores)
+
+    def places_of(self, rows: Integers) -> Integers:
+        """Return the places of chunk rows that the collection holds, -1 for any other."""
+        if not len(self.rows):
+            return np.full(rows.shape, -1, dtype=np.int32)
+        at = np.minimum(np.searchsorted(self.rows, rows), len(self.rows) - 1)
+        return np.where(self.rows[at] == rows, at, -1).astype(np.int32)
 
     def _chunk_rows(self, places: Integers) -> Integers:
         if not len(self.rows):
@@ -64,15 +107,19 @@ class Collection:
         cls,
         folder: Path,
         rows: Integers,
-        texts: Sequence[str],
+        texts: Sequence[str] | None,
         vectors: Vectors,
         config: BM25Config,
     ) -> None:
-        """Write a collection of the chunks at `rows` with their texts and vectors."""
+        """Write a collection of the chunks at `rows` with their vectors.
+
+        `texts` are what BM25 reads; None for a collection that is not searched by words.
+        """
         folder.mkdir(parents=True)
         np.save(folder / "rows.npy", np.asarray(rows, dtype=np.int32))
         DenseIndex.build(vectors).save(folder / "dense")
-        BM25Index.build(texts, config).save(folder / "bm25")
+        if texts is not None:
+            BM25Index.build(texts, config).save(folder / "bm25")
 
 
 @dataclass(frozen=True)
@@ -104,10 +151,25 @@ class Index:
     @cached_property
     def collections(self) -> Mapping[str, Collection]:
         """Collections by name."""
-        names = sorted(self.manifest.collections)
-        return {name: Collection(name, self.folder / "collections" / name) for name in names}
+        folder = self.folder / "collections"
+        held = sorted(self.manifest.collections.items())
+        return {name: Collection(name, folder / name, record.text) for name, record in held}
+
+    @property
+    def registry_id(self) -> str:
+        """Under which id the registry keeps this index."""
+        return "index"
 
     @property
     def registry_url(self) -> str:
         """Where the documents registry is."""
         return f"sqlite:///{(self.folder / 'registry.sqlite').resolve()}"
+
+
+def best_of(places: Integers, cosines: Floats) -> tuple[Integers, Floats]:
+    """Join what several vectors found: each place once, at its best cosine, best first."""
+    flat, values = places.ravel(), cosines.ravel()
+    order = np.lexsort((flat, -values))
+    _, first = np.unique(flat[order], return_index=True)
+    best = order[np.sort(first)]
+    return flat[best], values[best]

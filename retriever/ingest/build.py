@@ -1,31 +1,36 @@
-"""Build an index: read, chunk, embed, write; resumable through the vector cache."""
+"""Build an index: read, chunk, profile, embed, write; resumable through the vector cache."""
 
 import platform
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from retriever.config import RetrieverConfig
-from retriever.encoders.base import TextEncoder
+from retriever.encoders.base import TextEncoder, Vectors
 from retriever.encoders.cache import CachedEncoder
 from retriever.files import InputError
+from retriever.hooks import Profile
 from retriever.index.chunks import ChunkTable
-from retriever.index.manifest import Manifest, building, index_fingerprint, read_manifest
+from retriever.index.manifest import (
+    Generation,
+    Manifest,
+    building,
+    index_fingerprint,
+    read_manifest,
+)
 from retriever.index.store import Collection, Index
 from retriever.ingest.chunk import Chunk, Document, chunk_documents
 from retriever.ingest.read import corpus_digest, read_documents
+from retriever.plugins import Subscribers
 from retriever.retriever import open_encoders
 from retriever.stages.route import DEFAULT_COLLECTION
 
-__all__ = ["BuildReport", "build_index", "fingerprint_of"]
-
-# One index a database here; a shared database holds many.
-INDEX_ID = "index"
+__all__ = ["BuildReport", "build_index", "fingerprint_of", "plugin_prints"]
 
 # Told what is being done, how much of it, and how much of that is done: ("embed", 812, 64).
 Progress = Callable[[str, int, int], object]
@@ -41,6 +46,28 @@ class BuildReport:
     reused: int
 
 
+@dataclass(frozen=True)
+class _Row:
+    """One row of the chunk table on its way in: what it holds, and the collections it enters."""
+
+    chunk: Chunk
+    document: int
+    collections: tuple[str, ...]
+    structure: str = ""
+
+
+def plugin_prints(config: RetrieverConfig) -> dict[str, str]:
+    """Return what of each plugin an index depends on: its code, knowledge and settings."""
+    subscribers = Subscribers.of(config.namespace, dict(config.plugins))
+    found = {}
+    for plugin in subscribers.plugins:
+        settings = subscribers.settings[plugin.name]
+        part = getattr(settings, "ingest", None)
+        own = "" if part is None else part.fingerprint
+        found[plugin.name] = f"{plugin.version} {plugin.knowledge(settings)} {own}"
+    return found
+
+
 def fingerprint_of(
     corpus: Path,
     config: RetrieverConfig,
@@ -53,6 +80,7 @@ def fingerprint_of(
         config.namespace,
         config.index,
         {name: encoder.fingerprint for name, encoder in served.items()},
+        plugin_prints(config),
     )
 
 
@@ -72,13 +100,11 @@ def build_index(
     """
     config = config or RetrieverConfig()
     served = open_encoders(config.models) if encoders is None else encoders
-    encoder = served.get(DEFAULT_COLLECTION)
-    if encoder is None:
+    if DEFAULT_COLLECTION not in served:
         raise InputError(
             f"the model set {config.models} has no encoder for {DEFAULT_COLLECTION}",
             fix="name one under collections:",
         )
-    digest = corpus_digest(corpus)
     fingerprint = fingerprint_of(corpus, config, served)
     if _is_current(out, fingerprint):
         return BuildReport(Index.open(out), built=False, computed=0, reused=0)
@@ -86,49 +112,48 @@ def build_index(
         # Another process may have built it while this one waited for the lock.
         if _is_current(out, fingerprint):
             return BuildReport(Index.open(out), built=False, computed=0, reused=0)
-        documents, empty = _read(corpus, progress)
-        cached = CachedEncoder(encoder, cache)
-        progress("chunk", len(documents), 0)
-        chunks = sorted(
-            chunk_documents(
-                documents,
-                cached.token_spans,
-                max_tokens=config.index.chunk.max_tokens,
-                overlap=config.index.chunk.overlap,
-            ),
-            key=lambda chunk: chunk.chunk_id,
-        )
-        progress("chunk", len(documents), len(documents))
-        texts = [chunk.text for chunk in chunks]
-        _write_chunks(generation.folder / "chunks.arrow", chunks)
-        _write_registry(generation.folder / "registry.sqlite", documents, config)
-        vectors = cached.encode(texts, "document", lambda done: progress("embed", len(texts), done))
-        Collection.write(
-            generation.folder / "collections" / DEFAULT_COLLECTION,
-            np.arange(len(chunks), dtype=np.int32),
-            texts,
-            vectors,
-            config.index.bm25,
-        )
-        record = {
-            "encoder": encoder.name,
-            "fingerprint": encoder.fingerprint,
-            "dimension": vectors.shape[1],
-            "chunks": len(chunks),
-        }
-        manifest = generation.publish(
-            fingerprint=fingerprint,
-            namespace=config.namespace,
-            models=config.models,
-            index=config.index,
-            corpus=digest,
-            documents=len(documents),
-            skipped={"empty": empty} if empty else {},
-            chunks=len(chunks),
-            collections={DEFAULT_COLLECTION: record},
-            versions=_versions(),
-        )
-    return BuildReport(Index(out, manifest), True, cached.computed, cached.reused)
+        cached = {name: CachedEncoder(encoder, cache) for name, encoder in served.items()}
+        manifest = _build(corpus, generation, config, cached, fingerprint, progress)
+    computed, reused = (
+        sum(getattr(encoder, name) for encoder in cached.values())
+        for name in ("computed", "reused")
+    )
+    return BuildReport(Index(out, manifest), True, computed, reused)
+
+
+def _build(
+    corpus: Path,
+    generation: Generation,
+    config: RetrieverConfig,
+    encoders: Mapping[str, CachedEncoder],
+    fingerprint: str,
+    progress: Progress,
+) -> Manifest:
+    documents, empty = _read(corpus, progress)
+    chunks = _chunk(documents, config, encoders[DEFAULT_COLLECTION], progress)
+    subscribers = Subscribers.of(config.namespace, dict(config.plugins))
+    profiles = _profile(documents, chunks, subscribers, encoders[DEFAULT_COLLECTION], progress)
+    rows, skipped = _rows(documents, chunks, profiles, encoders)
+    if empty:
+        skipped["empty"] = empty
+    _write_chunks(generation.folder / "chunks.arrow", rows, documents, subscribers)
+    _write_registry(generation.folder / "registry.sqlite", documents, profiles, rows, config)
+    records = {}
+    for name in sorted({name for row in rows for name in row.collections}):
+        records[name] = _write_collection(name, generation, config, encoders[name], rows, progress)
+    return generation.publish(
+        fingerprint=fingerprint,
+        namespace=config.namespace,
+        models=config.models,
+        index=config.index,
+        plugins=plugin_prints(config),
+        corpus=corpus_digest(corpus),
+        documents=len(documents),
+        skipped=dict(sorted(skipped.items())),
+        chunks=len(rows),
+        collections=records,
+        versions=_versions(),
+    )
 
 
 def _is_current(out: Path, fingerprint: str) -> bool:
@@ -147,33 +172,128 @@ def _read(corpus: Path, progress: Progress) -> tuple[list[Document], int]:
             documents.append(document)
         else:
             empty += 1
-        if not len(documents) % 1000:
-            progress("read", 0, 1000)
     if not documents:
         raise InputError("no document has any text", path=corpus, fix="check title and text")
+    progress("read", len(documents), len(documents))
     return documents, empty
 
 
-def _write_chunks(path: Path, chunks: list[Chunk]) -> None:
-    ids = [chunk.chunk_id for chunk in chunks]
-    for one, other in pairwise(ids):
-        if one == other:
-            raise InputError(f"two chunks have the id {one!r}", fix="rename a document")
-    ChunkTable.write(
-        path,
-        {
-            "chunk_id": ids,
-            "document_id": [chunk.document_id for chunk in chunks],
-            "section": [chunk.section for chunk in chunks],
-            "content_summary": [chunk.content_summary for chunk in chunks],
-            "text": [chunk.text for chunk in chunks],
-        },
+def _chunk(
+    documents: Sequence[Document],
+    config: RetrieverConfig,
+    encoder: CachedEncoder,
+    progress: Progress,
+) -> list[list[Chunk]]:
+    """Chunks by document."""
+    progress("chunk", len(documents), 0)
+    found = chunk_documents(
+        documents,
+        encoder.token_spans,
+        max_tokens=config.index.chunk.max_tokens,
+        overlap=config.index.chunk.overlap,
     )
+    by_document = {key: list(group) for key, group in groupby(found, lambda c: c.document_id)}
+    progress("chunk", len(documents), len(documents))
+    return [by_document[document.document_id] for document in documents]
 
 
-def _write_registry(path: Path, documents: list[Document], config: RetrieverConfig) -> None:
+def _profile(
+    documents: Sequence[Document],
+    chunks: Sequence[Sequence[Chunk]],
+    subscribers: Subscribers,
+    encoder: CachedEncoder,
+    progress: Progress,
+) -> list[Profile]:
+    """Where each document belongs; without a plugin in the general text collection."""
+    progress("profile", len(documents), 0)
+    found = subscribers.first(
+        "profile_document",
+        len(documents),
+        "ingest",
+        documents=documents,
+        chunks=chunks,
+        encode=lambda texts: encoder.encode(texts, "document"),
+    )
+    progress("profile", len(documents), len(documents))
+    return [profile or Profile((DEFAULT_COLLECTION,)) for profile in found]
+
+
+def _rows(
+    documents: Sequence[Document],
+    chunks: Sequence[Sequence[Chunk]],
+    profiles: Sequence[Profile],
+    encoders: Mapping[str, CachedEncoder],
+) -> tuple[list[_Row], dict[str, int]]:
+    """Rows in order of chunk id, and how many documents a missing encoder kept out of where."""
+    rows: list[_Row] = []
+    skipped: dict[str, int] = {}
+    for i, (document, of_document, profile) in enumerate(
+        zip(documents, chunks, profiles, strict=True)
+    ):
+        wanted = {*profile.collections, *(part.collection for part in profile.structures)}
+        for name in wanted - encoders.keys():
+            skipped[f"no encoder for {name}"] = skipped.get(f"no encoder for {name}", 0) + 1
+        held = tuple(name for name in profile.collections if name in encoders)
+        rows += [_Row(chunk, i, held) for chunk in of_document if held]
+        for part in profile.structures:
+            if part.collection not in encoders:
+                continue
+            whole = f"{document.title}\n{document.text}".strip()
+            chunk = Chunk(
+                chunk_id=f"{document.document_id}#{part.section}",
+                document_id=document.document_id,
+                position=len(of_document),
+                section=part.section,
+                text=whole,
+                content_summary=document.text[:200],
+            )
+            rows.append(_Row(chunk, i, (part.collection,), part.structure))
+    rows.sort(key=lambda row: row.chunk.chunk_id)
+    for one, other in pairwise(rows):
+        if one.chunk.chunk_id == other.chunk.chunk_id:
+            raise InputError(
+                f"two chunks have the id {one.chunk.chunk_id!r}", fix="rename a document"
+            )
+    return rows, skipped
+
+
+def _write_chunks(
+    path: Path, rows: Sequence[_Row], documents: Sequence[Document], subscribers: Subscribers
+) -> None:
+    columns = {
+        "chunk_id": [row.chunk.chunk_id for row in rows],
+        "document_id": [row.chunk.document_id for row in rows],
+        "section": [row.chunk.section for row in rows],
+        "content_summary": [row.chunk.content_summary for row in rows],
+        "text": [row.chunk.text for row in rows],
+        "structure": [row.structure for row in rows],
+        "path": [documents[row.document].path for row in rows],
+        "file_name": [documents[row.document].file_name for row in rows],
+        "document_name": [documents[row.document].name for row in rows],
+        "source_uri": [documents[row.document].source_uri for row in rows],
+    }
+    lists: dict[str, Sequence[Sequence[str]]] = {}
+    for name, answer in subscribers.every(
+        "enrich_chunks",
+        documents=[documents[row.document] for row in rows],
+        chunks=[row.chunk for row in rows],
+    ):
+        lists |= {f"{name}:{column}": values for column, values in answer.items()}
+    ChunkTable.write(path, columns, lists)
+
+
+def _write_registry(
+    path: Path,
+    documents: Sequence[Document],
+    profiles: Sequence[Profile],
+    rows: Sequence[_Row],
+    config: RetrieverConfig,
+) -> None:
     from retriever.registry import DocumentRecord, Registry
 
+    held: dict[int, set[str]] = {}
+    for row in rows:
+        held.setdefault(row.document, set()).update(row.collections)
     records = [
         DocumentRecord(
             document_id=document.document_id,
@@ -181,15 +301,53 @@ def _write_registry(path: Path, documents: list[Document], config: RetrieverConf
             file_name=document.file_name,
             title=document.title,
             path=document.path,
+            source_uri=document.source_uri,
             kb_name=document.kb_name,
             tags=document.tags,
-            collections=(DEFAULT_COLLECTION,),
+            collections=tuple(sorted(held.get(i, ()))),
             namespace=config.namespace,
+            domain=profile.domain,
+            tier=profile.tier,
+            rule=profile.rule,
+            confidence=profile.confidence,
+            signals=profile.signals,
         )
-        for document in documents
+        for i, (document, profile) in enumerate(zip(documents, profiles, strict=True))
     ]
     with Registry.open(f"sqlite:///{path}") as registry:
-        registry.replace(INDEX_ID, records)
+        registry.replace("index", records)
+
+
+def _write_collection(
+    name: str,
+    generation: Generation,
+    config: RetrieverConfig,
+    encoder: CachedEncoder,
+    rows: Sequence[_Row],
+    progress: Progress,
+) -> dict[str, Any]:
+    inside = [i for i, row in enumerate(rows) if name in row.collections]
+    texts = [rows[i].structure or rows[i].chunk.text for i in inside]
+    by_words = not any(rows[i].structure for i in inside)
+    stage = f"embed {name}"
+    progress(stage, len(texts), 0)
+    vectors: Vectors = encoder.encode(
+        texts, "document", lambda done: progress(stage, len(texts), done)
+    )
+    Collection.write(
+        generation.folder / "collections" / name,
+        np.array(inside, dtype=np.int32),
+        texts if by_words else None,
+        vectors,
+        config.index.bm25,
+    )
+    return {
+        "encoder": encoder.name,
+        "fingerprint": encoder.fingerprint,
+        "dimension": vectors.shape[1],
+        "chunks": len(inside),
+        "text": by_words,
+    }
 
 
 def _versions() -> dict[str, Any]:

@@ -39,6 +39,7 @@ class Document:
     file_name: str = ""
     tags: tuple[str, ...] = ()
     kb_name: str = ""
+    source_uri: str = ""
 
 
 @dataclass(frozen=True)

@@ -59,6 +59,7 @@ def read_documents(corpus: Path) -> Iterator[Document]:
             file_name=file_name,
             tags=_tags(metadata, file, line),
             kb_name=_text(metadata, "kb_name", file, line),
+            source_uri=_text(metadata, "source_uri", file, line),
         )
 
 

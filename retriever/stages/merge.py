@@ -26,12 +26,15 @@ DECIMALS = 12
 FAR = np.iinfo(np.int32).max
 
 
-def merge(section: MergeConfig, slots: Slots, lists: Sequence[RankedList]) -> Ranking:
+def merge(
+    section: MergeConfig, slots: Slots, lists: Sequence[RankedList], names: Sequence[str]
+) -> Ranking:
     """Fuse the lists of every query into one total order over its slots.
 
     Order: score descending, then the best rank in any list, then node id. A slot is a source
     chunk. Where several collections hold it, `rrf_key` decides: keyed by source chunk their parts
-    add up, keyed by node the better node stands for the chunk and the others are dropped.
+    add up, keyed by node the better node stands for the chunk and the others are dropped. `names`
+    are the collections that `node` counts, in order.
     """
     queries, width = slots.chunk.shape
     member = [one.rank > 0 for one in lists]
@@ -42,13 +45,13 @@ def merge(section: MergeConfig, slots: Slots, lists: Sequence[RankedList]) -> Ra
         total = weight.sum(axis=0)
         weight = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
 
-    names = sorted({one.item.collection for one in lists})
+    names = list(names)
     shape = (len(names), queries, width + 1)
     # By collection, so that the nodes of one chunk stay apart; the last column takes the padding.
     score, best = np.zeros(shape), np.full(shape, FAR, dtype=np.int32)
     alone = (weight > 0).sum(axis=0) == 1
     row = np.arange(queries)[:, None]
-    for one, inside, w, pointer in zip(lists, member, weight, slots.pointer, strict=True):
+    for one, inside, w, pointer in zip(lists, member, weight, slots.pointer, strict=False):
         if section.method == "minmax":
             part = w[:, None] * minmax(one.score, inside)
         else:

@@ -1,12 +1,30 @@
 """recall: the deep lists cut to their depth, and their candidates laid out in slots."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from retriever.types import Found, ListId, RankedList, Routing, Slots
+from retriever.encoders.base import Vectors
+from retriever.encoders.cache import CachedEncoder
+from retriever.types import Found, Integers, ListId, RankedList, Routing, Slots
 
-__all__ = ["cut", "lay_out"]
+__all__ = ["Encoded", "cut", "encode", "lay_out"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Encoded:
+    """Vectors of a batch and whose each is, rising; a query may have none, one or several."""
+
+    vectors: Vectors
+    owner: Integers
+
+
+def encode(encoder: CachedEncoder, texts: Sequence[Sequence[str]]) -> Encoded:
+    """Encode what each query asks a collection for."""
+    flat = [text for of_query in texts for text in of_query]
+    owner = np.repeat(np.arange(len(texts)), [len(of_query) for of_query in texts])
+    return Encoded(encoder.encode(flat, "query"), owner.astype(np.int32))
 
 
 def cut(routing: Routing, item: ListId, found: Found) -> RankedList:
@@ -22,20 +40,24 @@ def cut(routing: Routing, item: ListId, found: Found) -> RankedList:
     return RankedList(item, np.where(kept, rank, 0).astype(np.int32), found.score)
 
 
-def lay_out(ids: Sequence[ListId], found: Sequence[Found], queries: int) -> Slots:
-    """Give every chunk that any list brought for a query one slot, in order of its row."""
-    if not ids:
-        return Slots((), np.zeros((queries, 0), dtype=np.int32), ())
-    rows = np.concatenate([one.rows for one in found], axis=1).astype(np.int64)
-    span = int(rows.max(initial=-1)) + 2
-    keys = np.arange(queries)[:, None] * span + rows + 1
-    union = np.unique(keys[rows >= 0])
+def lay_out(
+    ids: Sequence[ListId], rows: Sequence[Integers], supplement: Integers, queries: int
+) -> Slots:
+    """Give every chunk that a list or the supplement brought for a query one slot, by its row.
+
+    `rows` of each list and of the supplement have shape (queries, places), -1 for none. The
+    supplement's pointer is the last.
+    """
+    every = np.concatenate([*rows, supplement], axis=1).astype(np.int64)
+    span = int(every.max(initial=-1)) + 2
+    keys = np.arange(queries)[:, None] * span + every + 1
+    union = np.unique(keys[every >= 0])
     starts = np.searchsorted(union, np.arange(queries + 1) * span)
     width = int(np.diff(starts).max(initial=0))
     of_query = union // span
     chunk = np.full((queries, width), -1, dtype=np.int32)
     chunk[of_query, np.arange(len(union)) - starts[of_query]] = union % span - 1
     slot = np.searchsorted(union, keys) - starts[:-1, None]
-    slot = np.where(rows >= 0, slot, width).astype(np.int32)
-    ends = np.cumsum([one.rows.shape[1] for one in found])[:-1]
+    slot = np.where(every >= 0, slot, width).astype(np.int32)
+    ends = np.cumsum([one.shape[1] for one in rows])
     return Slots(tuple(ids), chunk, tuple(np.split(slot, ends, axis=1)))

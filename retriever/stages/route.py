@@ -5,37 +5,69 @@ from collections.abc import Sequence
 import numpy as np
 
 from retriever.config import RouteConfig
-from retriever.types import AuditEvent, Intents, ListId, Routing
+from retriever.hooks import Assembly, Catalog
+from retriever.plugins import Subscribers
+from retriever.stages.scope import Allowed
+from retriever.stages.understand import intent_of
+from retriever.types import AuditEvent, Booleans, ListId, Routing
 
-__all__ = ["DEFAULT_COLLECTION", "route"]
+__all__ = ["DEFAULT_COLLECTION", "depth_of", "route"]
 
 # The general text collection: all that is searched when no plugin decides.
 DEFAULT_COLLECTION = "eagle_text"
 
 
-def route(section: RouteConfig, intents: Intents, collections: Sequence[str]) -> Routing:
-    """Return the lists of each query over the `collections` that the index holds.
+def route(
+    section: RouteConfig,
+    subscribers: Subscribers,
+    catalog: Catalog,
+    texts: Sequence[str],
+    assemblies: Sequence[Assembly],
+    allowed: Allowed,
+) -> Routing:
+    """Return the lists of each query.
 
-    Core alone searches the general text collection. A planned collection that the index lacks is
-    skipped and noted.
+    A plugin's collections, or the general text collection where none decides; then the
+    exploratory ones; less those that the intent suppresses; then the collections that a scope's
+    documents are in. A collection that the index lacks is skipped and noted. Every text
+    collection searched gets a BM25 list where `bm25_search` is on.
     """
-    queries = len(intents.workflow)
-    everyone = np.ones(queries, dtype=np.bool_)
-    if DEFAULT_COLLECTION not in collections:
-        missing = {"collection": DEFAULT_COLLECTION}
-        event = AuditEvent("route", "route_skipped_collection", everyone, missing)
-        nothing = np.zeros((0, queries), dtype=np.bool_)
-        return Routing((), nothing, np.zeros(0, dtype=np.int32), (event,))
-    lists = []
-    if section.bm25_search:
-        lists.append(ListId(DEFAULT_COLLECTION, "bm25"))
-    if section.dense_search:
-        lists.append(ListId(DEFAULT_COLLECTION, "dense"))
-    depth = [depth_of(section, item) for item in lists]
+    classified = subscribers.first(
+        "classify_query", len(texts), "route", texts=texts, assemblies=assemblies, catalog=catalog
+    )
+    events: dict[tuple[str, str], Booleans] = {}
+
+    def note(event: str, query: int, collection: str = "") -> None:
+        everyone = np.zeros(len(texts), dtype=np.bool_)
+        events.setdefault((event, collection), everyone)[query] = True
+
+    active: dict[ListId, Booleans] = {}
+    for q, (decision, assembly) in enumerate(zip(classified, assemblies, strict=True)):
+        planned = (DEFAULT_COLLECTION,) if decision is None else decision.collections
+        for event in () if decision is None else decision.events:
+            note(event, q)
+        suppressed = intent_of(assembly).suppress_collections
+        planned = (*planned, *section.exploratory_search_collections)
+        planned = tuple(name for name in planned if name not in suppressed)
+        for name in dict.fromkeys((*planned, *allowed.collections[q])):
+            if name not in catalog.index.collections:
+                note("route_skipped_collection", q, name)
+                continue
+            searches = ["dense"] if section.dense_search else []
+            if section.bm25_search and catalog.index.collections[name].text:
+                searches.append("bm25")
+            for search in searches:
+                item = ListId(name, search)  # type: ignore[arg-type]
+                active.setdefault(item, np.zeros(len(texts), dtype=np.bool_))[q] = True
+    lists = tuple(sorted(active))
     return Routing(
-        tuple(lists),
-        np.ones((len(lists), queries), dtype=np.bool_),
-        np.array(depth, dtype=np.int32),
+        lists,
+        np.array([active[item] for item in lists], dtype=np.bool_).reshape(len(lists), len(texts)),
+        np.array([depth_of(section, item) for item in lists], dtype=np.int32),
+        tuple(
+            AuditEvent("route", event, where, {"collection": name} if name else {})
+            for (event, name), where in sorted(events.items())
+        ),
     )
 
 

@@ -14,6 +14,7 @@ from retriever import Index, InputError, Retriever, RetrieverConfig, build_index
 from retriever.registry import Registry
 
 ENCODERS = {"eagle_text": HashedWords()}
+GENERAL = RetrieverConfig(namespace="general")
 
 
 def names(hits: object) -> list[str]:
@@ -29,7 +30,7 @@ def test_index_holds_what_the_corpus_says(tmp_path: Path) -> None:
         {"_id": 7, "text": "A number for an id."},
     ]
     corpus.write_text("\n".join(map(json.dumps, records)), "utf-8")
-    report = build_index(corpus, tmp_path / "index", encoders=ENCODERS)
+    report = build_index(corpus, tmp_path / "index", GENERAL, encoders=ENCODERS)
     index = Index.open(tmp_path / "index")
     assert report.built
     assert index.manifest.documents == 3
@@ -50,7 +51,7 @@ def test_same_corpus_gives_the_same_bytes(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c", {"a": "egfr met", "b": "dose"})
     manifests = []
     for name in ("one", "other"):
-        build_index(tmp_path / "c", tmp_path / name, encoders=ENCODERS)
+        build_index(tmp_path / "c", tmp_path / name, GENERAL, encoders=ENCODERS)
         files = dict(Index.open(tmp_path / name).manifest.files)
         # SQLite stamps its file with a change counter of its own.
         files.pop("registry.sqlite")
@@ -60,16 +61,16 @@ def test_same_corpus_gives_the_same_bytes(tmp_path: Path) -> None:
 
 def test_rerun_does_nothing_when_nothing_changed(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c", {"a": "egfr met"})
-    build_index(tmp_path / "c", tmp_path / "index", encoders=ENCODERS)
-    report = build_index(tmp_path / "c", tmp_path / "index", encoders=ENCODERS)
+    build_index(tmp_path / "c", tmp_path / "index", GENERAL, encoders=ENCODERS)
+    report = build_index(tmp_path / "c", tmp_path / "index", GENERAL, encoders=ENCODERS)
     assert not report.built
 
 
 def test_rebuild_reuses_vectors_and_leaves_one_generation(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c", {"a": "egfr met", "b": "dose"})
     out, cache = tmp_path / "index", tmp_path / "cache"
-    build_index(tmp_path / "c", out, encoders=ENCODERS, cache=cache)
-    other = RetrieverConfig().with_overrides({"index.bm25.k1": 0.9})
+    build_index(tmp_path / "c", out, GENERAL, encoders=ENCODERS, cache=cache)
+    other = GENERAL.with_overrides({"index.bm25.k1": 0.9})
     report = build_index(tmp_path / "c", out, other, encoders=ENCODERS, cache=cache)
     assert (report.computed, report.reused) == (0, 2)
     assert [p.name for p in out.glob("generation-*")] == [report.index.manifest.generation]
@@ -97,7 +98,7 @@ def test_corpus_is_refused_with_its_line_and_nothing_is_left(
 ) -> None:
     (tmp_path / "corpus.jsonl").write_text("\n".join(lines))
     with pytest.raises(InputError, match=message):
-        build_index(tmp_path, tmp_path / "index", encoders=ENCODERS)
+        build_index(tmp_path, tmp_path / "index", GENERAL, encoders=ENCODERS)
     assert not list((tmp_path / "index").glob("generation-*"))
     with pytest.raises(InputError, match="no index here"):
         Index.open(tmp_path / "index")
@@ -105,24 +106,24 @@ def test_corpus_is_refused_with_its_line_and_nothing_is_left(
 
 def test_old_index_stays_when_the_new_corpus_is_bad(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c", {"a": "egfr met"})
-    build_index(tmp_path / "c", tmp_path / "index", encoders=ENCODERS)
+    build_index(tmp_path / "c", tmp_path / "index", GENERAL, encoders=ENCODERS)
     (tmp_path / "c" / "corpus.jsonl").write_text("{")
     with pytest.raises(InputError):
-        build_index(tmp_path / "c", tmp_path / "index", encoders=ENCODERS)
-    found = Retriever.open(tmp_path / "index", encoders=ENCODERS).search("egfr")
+        build_index(tmp_path / "c", tmp_path / "index", GENERAL, encoders=ENCODERS)
+    found = Retriever.open(tmp_path / "index", GENERAL, encoders=ENCODERS).search("egfr")
     assert names(found.hits) == ["a"]
 
 
 def test_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c", {"a": "egfr met"})
     with pytest.raises(InputError, match="holds other files"):
-        build_index(tmp_path / "c", tmp_path / "c", encoders=ENCODERS)
+        build_index(tmp_path / "c", tmp_path / "c", GENERAL, encoders=ENCODERS)
     assert [p.name for p in (tmp_path / "c").iterdir()] == ["corpus.jsonl"]
 
 
 def test_damage_is_named(tmp_path: Path) -> None:
     write_corpus(tmp_path / "c", {"a": "egfr met"})
-    report = build_index(tmp_path / "c", tmp_path / "index", encoders=ENCODERS)
+    report = build_index(tmp_path / "c", tmp_path / "index", GENERAL, encoders=ENCODERS)
     vectors = report.index.folder / "collections" / "eagle_text" / "dense" / "vectors.faiss"
     content = bytearray(vectors.read_bytes())
     content[-1] ^= 1
@@ -150,14 +151,14 @@ class SlowWords(HashedWords):
 
 
 def build_slowly(corpus: Path, out: Path, cache: Path) -> None:
-    build_index(corpus, out, encoders={"eagle_text": SlowWords()}, cache=cache)
+    build_index(corpus, out, GENERAL, encoders={"eagle_text": SlowWords()}, cache=cache)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.15, 0.3, 0.6])
 def test_killed_build_leaves_the_old_index_and_its_vectors(tmp_path: Path, delay: float) -> None:
     out, cache = tmp_path / "index", tmp_path / "cache"
     write_corpus(tmp_path / "c", {"old": "egfr met"})
-    build_index(tmp_path / "c", out, encoders={"eagle_text": SlowWords()}, cache=cache)
+    build_index(tmp_path / "c", out, GENERAL, encoders={"eagle_text": SlowWords()}, cache=cache)
     write_corpus(tmp_path / "c", {f"d{i}": f"egfr w{i}" for i in range(3000)})
     worker = multiprocessing.get_context("fork").Process(
         target=build_slowly, args=(tmp_path / "c", out, cache)
@@ -169,7 +170,9 @@ def test_killed_build_leaves_the_old_index_and_its_vectors(tmp_path: Path, delay
     index = Index.open(out)
     index.verify()
     assert index.manifest.documents in (1, 3000)
-    report = build_index(tmp_path / "c", out, encoders={"eagle_text": SlowWords()}, cache=cache)
+    report = build_index(
+        tmp_path / "c", out, GENERAL, encoders={"eagle_text": SlowWords()}, cache=cache
+    )
     assert report.computed + report.reused in (0, 3000)
     assert Index.open(out).manifest.documents == 3000
     assert len(list(out.glob("generation-*"))) == 1

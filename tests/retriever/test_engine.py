@@ -1,5 +1,6 @@
 """One engine: a memo, no memo, one query at a time and shared slots all give the same."""
 
+import json
 import tempfile
 from pathlib import Path
 
@@ -7,14 +8,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from worlds import HashedWords, write_corpus
+from worlds import HashedWords
 
 from retriever import InputError, Query, Retriever, RetrieverConfig, build_index
+from retriever.encoders.molecule import MorganStructures
 from retriever.memo import Memo
 from retriever.pipeline import Trace
 from retriever.types import ListId
 
-WORDS = ["egfr", "met", "dose", "label", "il-2", "tumour", "trial", "aspirin", "x", "the"]
+GENERAL = RetrieverConfig(namespace="general")
+ASPIRIN = "CC(=O)Oc1ccccc1C(=O)O"
+WORDS = ["EGFR", "warnings", "dose", "label", "il-2", "tumour", "aspirin", "gefitinib", "Iressa"]
+WORDS += ["x", "the", "compound", "combination", "osimertinib"]
 SETTINGS = {
     "merge.method": ["rrf", "minmax"],
     "merge.rrf_k": [0, 1, 60],
@@ -22,29 +27,71 @@ SETTINGS = {
     "merge.weights": [{}, {"dense": 0.7, "bm25": 0.3}, {"bm25": 0.0}, {"eagle_text:dense": 3.0}],
     "route.recall_top_k": [1, 3, 20],
     "route.bm25_search": [True, False],
-    "recall.search_depth": [20, 30],
+    "recall.search_depth": [100, 150],
     "trim.final_top_k": [1, 5],
 }
-EVERY_LIST = (ListId("eagle_text", "bm25"), ListId("eagle_text", "dense"))
+BIOMED_SETTINGS = {
+    **SETTINGS,
+    "route.parent_doc_retrieval": [True, False],
+    "fuse.alpha": [0.0, 0.6, 1.0],
+    "fuse.sparse_method": ["overlap", "bm25"],
+    "fuse.fuse_with_bm25_plan": [True, False],
+    "rerank_plan.mode": ["replace", "blend", "off"],
+    "inject.min_new": [0, 2],
+    "inject.rerank_pool": [2, 100],
+    "rerank_merged.rerank_policy": [None, "none", "general"],
+    "plugins.biomed.route.default_dual_text_search": ["auto", True, False],
+    "plugins.biomed.route.chemical_searches_text": [True, False],
+    "plugins.biomed.rerank_plan.entity_filter": [True, False],
+    "plugins.biomed.supplement.enabled": [True, False],
+    "plugins.biomed.rerank_merged.profiles.drug_entity.w_xdrug_penalty": [0, 3],
+    "plugins.biomed.rerank_merged.chemical_floor": ["weighted", "bare"],
+}
+EVERY_LIST = tuple(
+    ListId(name, search)
+    for name in ("eagle_chemical", "eagle_text", "eagle_text_biomed")
+    for search in ("bm25", "dense")
+    if (name, search) != ("eagle_chemical", "bm25")
+)
 
 texts = st.lists(st.sampled_from(WORDS), min_size=1, max_size=6).map(" ".join)
 corpora = st.lists(texts, min_size=1, max_size=25)
-batches = st.lists(st.one_of(texts, st.just("zzz")), min_size=1, max_size=6)
-configurations = st.fixed_dictionaries({k: st.sampled_from(v) for k, v in SETTINGS.items()})
+batches = st.lists(st.one_of(texts, st.just("zzz"), st.just(ASPIRIN)), min_size=1, max_size=6)
 
 
-def opened(corpus: list[str], folder: Path) -> Retriever:
-    write_corpus(folder / "corpus", {f"d{i:02}": text for i, text in enumerate(corpus)})
+def configurations(values: dict[str, list[object]]) -> st.SearchStrategy[dict[str, object]]:
+    return st.fixed_dictionaries({}, optional={k: st.sampled_from(v) for k, v in values.items()})
+
+
+def opened(corpus: list[str], folder: Path, config: RetrieverConfig = GENERAL) -> Retriever:
+    """Every other document is general by its metadata, every third one has a structure."""
+    (folder / "corpus").mkdir(parents=True)
+    records = [
+        {
+            "_id": f"d{i:02}",
+            "text": text,
+            "metadata": {
+                "domain": ["biomedical", "general"][i % 2],
+                "name": text.split()[0],
+                **({"smiles": ASPIRIN + "C" * (i % 4)} if i % 3 == 0 else {}),
+            },
+        }
+        for i, text in enumerate(corpus)
+    ]
+    lines = "\n".join(json.dumps(record) for record in records)
+    (folder / "corpus" / "corpus.jsonl").write_text(lines, "utf-8")
     encoders = {"eagle_text": HashedWords()}
-    build_index(folder / "corpus", folder / "index", encoders=encoders)
-    return Retriever.open(folder / "index", encoders=encoders)
+    if config.namespace == "biomed":
+        encoders |= {"eagle_text_biomed": HashedWords(seed=1), "eagle_chemical": MorganStructures()}
+    build_index(folder / "corpus", folder / "index", config, encoders=encoders)
+    return Retriever.open(folder / "index", config, encoders=encoders)
 
 
 def content(trace: Trace, row: int) -> list[tuple[object, ...]]:
     """All that a trace says of one query, without the layout of its slots."""
     spread = {str(item): trace.by_slot(i) for i, item in enumerate(trace.slots.lists)}
     found: list[tuple[object, ...]] = []
-    for slot in trace.merged.order[row, : trace.merged.count[row]]:
+    for slot in trace.final.order[row, : trace.final.count[row]]:
         per_list = [
             (name, int(rank[row, slot]), float(score[row, slot]))
             for name, (rank, score) in spread.items()
@@ -54,7 +101,10 @@ def content(trace: Trace, row: int) -> list[tuple[object, ...]]:
             (
                 int(trace.slots.chunk[row, slot]),
                 float(trace.merged.score[row, slot]),
-                trace.collections[trace.merged.node[row, slot]],
+                float(trace.final.score[row, slot]),
+                trace.collections[trace.final.node[row, slot]],
+                bool(trace.final.injected[row, slot]),
+                *(str(term[row, slot]) for term in trace.final.terms.values()),
                 *per_list,
             )
         )
@@ -63,15 +113,24 @@ def content(trace: Trace, row: int) -> list[tuple[object, ...]]:
     return [*found, tuple(shown[shown >= 0].tolist()), *events]
 
 
-@settings(max_examples=40, deadline=None)
-@given(corpus=corpora, batch=batches, trials=st.lists(configurations, min_size=1, max_size=5))
+@pytest.mark.parametrize(
+    ("namespace", "values"), [("general", SETTINGS), ("biomed", BIOMED_SETTINGS)]
+)
+@settings(max_examples=25, deadline=None)
+@given(corpus=corpora, batch=batches, data=st.data())
 def test_memo_equals_from_nothing(
-    corpus: list[str], batch: list[str], trials: list[dict[str, object]]
+    namespace: str,
+    values: dict[str, list[object]],
+    corpus: list[str],
+    batch: list[str],
+    data: st.DataObject,
 ) -> None:
+    trials = data.draw(st.lists(configurations(values), min_size=1, max_size=4))
     with tempfile.TemporaryDirectory() as folder:
-        kept = opened(corpus, Path(folder))
+        base = RetrieverConfig(namespace=namespace)
+        kept = opened(corpus, Path(folder), base)
         for overrides in trials:
-            config = RetrieverConfig().with_overrides(overrides)
+            config = base.with_overrides(overrides)
             remembered = kept.with_config(config).trace(batch)
             fresh = kept.without_memory().with_config(config)
             from_nothing = fresh.trace(batch)
@@ -89,10 +148,10 @@ def test_memo_is_used_when_only_a_late_stage_changes(tmp_path: Path) -> None:
     misses = retriever.memo.misses
     changed = retriever.config.with_overrides({"merge.method": "rrf"})
     retriever.with_config(changed).trace(["egfr"])
-    # merge and trim, nothing before them
-    assert retriever.memo.misses - misses == 2
+    # merge, inject, the pass-through of tier 2 and trim; nothing before them
+    assert retriever.memo.misses - misses == 4
     retriever.with_config(changed).trace(["egfr"])
-    assert retriever.memo.misses - misses == 2
+    assert retriever.memo.misses - misses == 4
 
 
 def test_what_the_memo_keeps_cannot_be_changed(tmp_path: Path) -> None:
@@ -107,7 +166,10 @@ def test_batches_of_other_sizes_share_a_memo_when_nothing_can_be_searched(tmp_pa
     retriever.trace(["a", "b", "c"])
     trace = retriever.trace(["d", "e"])
     assert trace.merged.count.tolist() == [0, 0]
-    assert [event.event for event in trace.audit_of(1)] == ["route_skipped_collection"]
+    assert [event.event for event in trace.audit_of(1)] == [
+        "route_skipped_collection",
+        "rerank_t2_passthrough",
+    ]
 
 
 def test_copied_configuration_is_not_mistaken_for_its_original() -> None:
@@ -161,7 +223,7 @@ def test_no_query_gives_no_result(tmp_path: Path) -> None:
 
 def test_configuration_is_refused_when_the_index_was_built_otherwise(tmp_path: Path) -> None:
     retriever = opened(["egfr dose"], tmp_path)
-    other = RetrieverConfig().with_overrides({"index.bm25.k1": 1.2})
+    other = GENERAL.with_overrides({"index.bm25.k1": 1.2})
     with pytest.raises(InputError, match=r"index\.bm25\.k1: 1\.5, not 1\.2"):
         retriever.with_config(other)
 
@@ -169,11 +231,11 @@ def test_configuration_is_refused_when_the_index_was_built_otherwise(tmp_path: P
 def test_encoder_is_refused_when_the_index_was_built_with_another(tmp_path: Path) -> None:
     opened(["egfr dose"], tmp_path)
     with pytest.raises(InputError, match="another model"):
-        Retriever.open(tmp_path / "index", encoders={"eagle_text": HashedWords(seed=1)})
+        Retriever.open(tmp_path / "index", GENERAL, encoders={"eagle_text": HashedWords(seed=1)})
 
 
 def test_collection_is_refused_when_nothing_knows_it(tmp_path: Path) -> None:
     retriever = opened(["egfr dose"], tmp_path)
-    config = RetrieverConfig().with_overrides({"merge.weights": {"eagle_txt:dense": 2.0}})
+    config = GENERAL.with_overrides({"merge.weights": {"eagle_txt:dense": 2.0}})
     with pytest.raises(InputError, match="eagle_txt"):
         retriever.with_config(config)

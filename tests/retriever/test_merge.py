@@ -24,7 +24,8 @@ class World:
     lists: list[RankedList]
 
     def fused(self, **config: object) -> Ranking:
-        return merge(MergeConfig(**config), self.slots, self.lists)  # type: ignore[arg-type]
+        names = sorted({one.item.collection for one in self.lists})
+        return merge(MergeConfig(**config), self.slots, self.lists, names)  # type: ignore[arg-type]
 
     def ranked(self, **config: object) -> list[tuple[int, float]]:
         ranking = self.fused(**config)
@@ -44,8 +45,9 @@ def lists_of(
         values = np.linspace(1, 0.1, len(rows)) if scores is None else np.array(scores[i])
         found.append(Found(np.array([rows], dtype=np.int32).reshape(1, -1), values.reshape(1, -1)))
     routing = Routing(ids, np.ones((len(ids), 1), np.bool_), np.full(len(ids), 99, np.int32))
+    nothing = np.zeros((1, 0), dtype=np.int32)
     ranked = [cut(routing, item, one) for item, one in zip(ids, found, strict=True)]
-    return World(lay_out(ids, found, 1), ranked)
+    return World(lay_out(ids, [one.rows for one in found], nothing, 1), ranked)
 
 
 def test_rrf_gives_the_known_figures_when_two_lists_agree_in_part() -> None:

@@ -1,0 +1,1 @@
+"""The biomedical plugin: what queries, names and structures mean in medicine and pharmacology."""

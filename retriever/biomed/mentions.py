@@ -1,0 +1,125 @@
+"""Which drugs stand in a chunk's head, its path and its stamp: gathers over the chunk table.
+
+Ingest stamps them with its lexicon. Under another lexicon (an overlay) they are found anew for
+this process, so that a mended record needs no new index.
+"""
+
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from retriever.biomed.lexicon import Lexicon
+from retriever.index.store import Index
+from retriever.types import Booleans, Floats, Integers
+
+__all__ = ["HEAD_CHARACTERS", "Mentions", "path_blob", "stamp"]
+
+HEAD_CHARACTERS = 512
+STAMPS = ("head", "path", "primary")
+
+
+def path_blob(path: str, file_name: str, document_name: str, source_uri: str) -> str:
+    """Return what is searched for a drug beside the text: where the document came from."""
+    return " ".join(part for part in (path, file_name, document_name, source_uri) if part)
+
+
+def stamp(
+    texts: Sequence[str], blobs: Sequence[str], lexicon: Lexicon
+) -> dict[str, list[list[str]]]:
+    """Return the drugs of each chunk's first 512 characters and of its path blob."""
+    head = [list(lexicon.drugs_in(text[:HEAD_CHARACTERS])) for text in texts]
+    known: dict[str, list[str]] = {}
+    for blob in blobs:
+        if blob not in known:
+            known[blob] = list(lexicon.drugs_in(blob))
+    return {"head": head, "path": [known[blob] for blob in blobs]}
+
+
+class Mentions:
+    """Lookup of drugs by chunk, over one index under one lexicon."""
+
+    def __init__(self, index: Index, lexicon: Lexicon) -> None:
+        self._size = len(index.chunks)
+        columns = {name: f"biomed:{name}" for name in STAMPS}
+        stamped = index.manifest.plugins.get("biomed", "")
+        if lexicon.fingerprint in stamped:
+            self._rows = {n: index.chunks.rows_by_value(c) for n, c in columns.items()}
+        else:
+            self._rows = _found_anew(index, lexicon)
+        self._stamped = np.zeros(self._size, dtype=np.bool_)
+        for rows in self._rows["primary"].values():
+            self._stamped[rows] = True
+
+    @classmethod
+    def of(cls, index: Index, lexicon: Lexicon) -> "Mentions":
+        """Return the lookup, made once an index and lexicon."""
+        return _mentions(index.manifest.fingerprint, lexicon.fingerprint, _Ref(index, lexicon))
+
+    def marked(self, stamp_name: str, drugs: Iterable[str], rows: Integers) -> Booleans:
+        """Tell which of some chunk rows hold any of some drugs."""
+        held = self._rows[stamp_name]
+        wanted = [held[drug] for drug in drugs if drug in held]
+        if not wanted:
+            return np.zeros(rows.shape, dtype=np.bool_)
+        return np.isin(rows, np.concatenate(wanted))
+
+    def has_primary(self, rows: Integers) -> Booleans:
+        """Tell which of some chunk rows are about any drug at all."""
+        return np.where(rows >= 0, self._stamped[rows], False)
+
+    def entity_boost(self, drugs: Sequence[str], rows: Integers) -> Floats:
+        """Return 1 where the chunk is about a drug, 0.5 where its path names one, else 0."""
+        primary = self.marked("primary", drugs, rows)
+        return np.where(primary, 1.0, np.where(self.marked("path", drugs, rows), 0.5, 0.0))
+
+
+class _Ref:
+    """Carries what a cached lookup is made of, out of the cache's key."""
+
+    def __init__(self, index: Index, lexicon: Lexicon) -> None:
+        self.index, self.lexicon = index, lexicon
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Ref)
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@lru_cache(maxsize=8)
+def _mentions(index: str, lexicon: str, ref: _Ref) -> Mentions:
+    return Mentions(ref.index, ref.lexicon)
+
+
+def _found_anew(index: Index, lexicon: Lexicon) -> dict[str, dict[str, Integers]]:
+    """Stamp every chunk again, by this lexicon."""
+    from retriever.biomed.primary_drugs import primary_drugs
+
+    chunks = index.chunks
+    rows = np.arange(len(chunks), dtype=np.int32)
+    texts = chunks.values("text", rows)
+    parts = [chunks.values(c, rows) for c in ("path", "file_name", "document_name", "source_uri")]
+    found = stamp(texts, [path_blob(*blob) for blob in zip(*parts, strict=True)], lexicon)
+    whole: dict[int, str] = {}
+    for document, text in zip(chunks.document_of.tolist(), texts, strict=True):
+        whole[document] = f"{whole.get(document, '')}\n{text}"
+    about = {
+        document: list(
+            primary_drugs(
+                parts[2][first], parts[1][first], texts[first].partition("\n")[0], text, lexicon
+            )
+        )
+        for document, text in whole.items()
+        for first in [int(np.searchsorted(chunks.document_of, document))]
+    }
+    found["primary"] = [about[document] for document in chunks.document_of.tolist()]
+    return {name: _by_value(values) for name, values in found.items()}
+
+
+def _by_value(lists: Sequence[Sequence[str]]) -> dict[str, Integers]:
+    rows: dict[str, list[int]] = {}
+    for row, values in enumerate(lists):
+        for value in dict.fromkeys(values):
+            rows.setdefault(value, []).append(row)
+    return {value: np.array(of_value, dtype=np.int32) for value, of_value in rows.items()}

@@ -1,0 +1,164 @@
+"""fuse: words into a dense list, and the neighbours of its first hits behind it.
+
+    combined = alpha * dense + (1 - alpha) * sparse
+
+`sparse` is the share of the query's distinct terms that a chunk holds (`overlap`), or its BM25 over
+the plan's maximum (`bm25`), both in [0, 1].
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from retriever.config import FuseConfig
+from retriever.hooks import Expansion
+from retriever.index.store import Collection, Index
+from retriever.types import Booleans, Floats, Found, Integers, RankedList
+
+__all__ = ["append_parents", "bm25_share", "fuse", "is_hybrid", "order_list", "overlap"]
+
+DECIMALS = 12
+PARENT_HITS = 5
+
+
+def is_hybrid(
+    section: FuseConfig, collection: str, has_bm25: Booleans, active: Booleans
+) -> Booleans:
+    """Tell for which queries a dense list takes words into account."""
+    if collection not in section.hybrid_text_collections:
+        return np.zeros_like(active)
+    return active & (True if section.fuse_with_bm25_plan else ~has_bm25)
+
+
+def fuse(section: FuseConfig, one: RankedList, hybrid: Booleans, sparse: Floats) -> RankedList:
+    """Order a dense list by `combined` where it is hybrid; elsewhere it stays as it is."""
+    combined = section.alpha * one.score + (1 - section.alpha) * sparse
+    combined = np.where(hybrid[:, None], np.round(combined, DECIMALS), one.score)
+    rank = order_list(combined, one.rank)
+    parts = {"sparse": np.where(hybrid[:, None], sparse, np.nan), "combined": combined}
+    return RankedList(one.item, np.where(hybrid[:, None], rank, one.rank), combined, parts)
+
+
+def order_list(score: Floats, rank: Integers, keep: Booleans | None = None) -> Integers:
+    """Return ranks by score, then by earlier rank; 0 where a place is not (or no longer) in it.
+
+    A place whose score is NaN comes after all others.
+    """
+    inside = rank > 0 if keep is None else (rank > 0) & keep
+    falling = np.where(inside, np.where(np.isnan(score), np.inf, -score), np.inf)
+    earlier = np.where(inside, rank, np.iinfo(np.int32).max)
+    order = np.lexsort((earlier, falling, ~inside), axis=-1)
+    new = np.zeros(rank.shape, dtype=np.int32)
+    places = np.arange(1, rank.shape[1] + 1, dtype=np.int32)
+    np.put_along_axis(new, order, np.broadcast_to(places, rank.shape), axis=1)
+    return np.where(inside, new, 0).astype(np.int32)
+
+
+def overlap(
+    collection: Collection,
+    index: Index,
+    texts: Sequence[str],
+    expansions: Sequence[Expansion],
+    rows: Integers,
+) -> Floats:
+    """Return hits / distinct terms for each chunk, (queries, places); 0 with no terms.
+
+    Terms are the query's tokens by the BM25 tokeniser, without stop words, and the extra terms; a
+    term given twice counts once. A phrase counts where it stands at token boundaries.
+    """
+    share = np.zeros(rows.shape)
+    for q, (text, expansion) in enumerate(zip(texts, expansions, strict=True)):
+        inside = np.flatnonzero(rows[q] >= 0)
+        share[q, inside] = overlap_of(
+            collection, index, text, expansion.sparse_terms, rows[q, inside]
+        )
+    return share
+
+
+def overlap_of(
+    collection: Collection,
+    index: Index,
+    text: str,
+    extra: Mapping[str, tuple[str, ...]],
+    rows: Integers,
+) -> Floats:
+    """Return the overlap of one query with some chunks."""
+    words = collection.bm25.terms_of(text) if collection.text else ()
+    phrases = {term: names for term, names in extra.items() if term.casefold() not in words}
+    if not len(rows) or not (words or phrases):
+        return np.zeros(len(rows))
+    hits = np.zeros(len(rows))
+    places = collection.places_of(rows)
+    for word in words:
+        hits += collection.bm25.holds(word, places)
+    if phrases:
+        contents = index.chunks.values("text", rows)
+        for names in phrases.values():
+            pattern = _phrase(names)
+            hits += [bool(pattern.search(content)) for content in contents]
+    return np.asarray(hits / (len(words) + len(phrases)))
+
+
+def bm25_share(
+    collection: Collection, texts: Sequence[str], rows: Integers, member: Booleans
+) -> Floats:
+    """Return BM25 over the plan's largest, (queries, places); 0 where no term matches."""
+    share = np.zeros(rows.shape)
+    places = collection.places_of(rows)
+    for q, text in enumerate(texts):
+        inside = np.flatnonzero(member[q])
+        scores = collection.bm25.scores_of(text, places[q, inside])
+        top = scores.max(initial=0.0)
+        if top > 0:
+            share[q, inside] = np.clip(scores / top, 0.0, 1.0)
+    return share
+
+
+def append_parents(
+    index: Index, collection: Collection, found: Found, one: RankedList, wanted: Booleans
+) -> tuple[Found, RankedList]:
+    """Append to a list the neighbours of its first five hits, in hit order, at its least score.
+
+    A hit's neighbours are the chunks of its document just before and after it; those that the
+    list holds already are not repeated. `wanted` says for which queries.
+    """
+    queries = len(one.rank)
+    extra = np.full((queries, 2 * PARENT_HITS), -1, dtype=np.int32)
+    added = np.zeros((queries, 2 * PARENT_HITS), dtype=np.int32)
+    least = np.zeros(queries)
+    document = index.chunks.document_of
+    for q in np.flatnonzero(wanted & (one.rank > 0).any(axis=1)):
+        member = np.flatnonzero(one.rank[q] > 0)
+        by_rank = member[np.argsort(one.rank[q, member])]
+        held = set(found.rows[q, member].tolist())
+        near: list[int] = []
+        for row in found.rows[q, by_rank[:PARENT_HITS]].tolist():
+            for other in (row - 1, row + 1):
+                inside = 0 <= other < len(document) and document[other] == document[row]
+                if inside and other not in held and other not in near:
+                    near.append(other)
+        near = [r for r in near if collection.places_of(np.array([r], dtype=np.int32))[0] >= 0]
+        extra[q, : len(near)] = near
+        added[q, : len(near)] = len(member) + np.arange(1, len(near) + 1)
+        scores = one.score[q, member]
+        least[q] = np.nanmin(scores) if not np.isnan(scores).all() else np.nan
+    score = np.concatenate([one.score, np.broadcast_to(least[:, None], extra.shape)], axis=1)
+    filler = np.full(extra.shape, np.nan)
+    return (
+        Found(
+            np.concatenate([found.rows, extra], axis=1),
+            np.concatenate([found.score, filler], axis=1),
+        ),
+        RankedList(
+            one.item,
+            np.concatenate([one.rank, added], axis=1),
+            score,
+            {name: np.concatenate([part, filler], axis=1) for name, part in one.parts.items()},
+        ),
+    )
+
+
+def _phrase(names: Sequence[str]) -> re.Pattern[str]:
+    words = (r"\s+".join(map(re.escape, name.split())) for name in sorted(names, key=len)[::-1])
+    return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE)

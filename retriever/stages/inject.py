@@ -1,0 +1,77 @@
+"""inject: supplement chunks that the pool lacks go to the top of the merged list."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from retriever.config import InjectConfig
+from retriever.types import AuditEvent, Booleans, Integers, Ranking, Slots, Supplement
+
+__all__ = ["Injected", "inject"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Injected:
+    """The merged order with the supplement's chunks in front.
+
+    `order`, `count` and `node` as in `Ranking`; `injected` and `pool` (queries, slots) mark what
+    was put in front and what tier 2 scores. The bonus of an injected chunk is this column and no
+    number, so that it cannot swamp a min-max later.
+    """
+
+    order: Integers
+    count: Integers
+    node: Integers
+    injected: Booleans
+    pool: Booleans
+    audit: tuple[AuditEvent, ...] = ()
+
+
+def inject(
+    section: InjectConfig,
+    slots: Slots,
+    merged: Ranking,
+    supplement: Supplement,
+    collections: tuple[str, ...],
+    wanted: Booleans,
+) -> Injected:
+    """Put the first `min_new` supplement chunks that are not in the pool in front of it.
+
+    `wanted` says for which queries; `collections` are the names that `merged.node` counts. Never
+    drops a chunk and never repeats one.
+    """
+    queries, width = slots.chunk.shape
+    position = np.full((queries, width + 1), np.iinfo(np.int32).max, dtype=np.int32)
+    places = np.broadcast_to(np.arange(width, dtype=np.int32), (queries, width))
+    ordered = np.where(places < merged.count[:, None], places, np.iinfo(np.int32).max)
+    np.put_along_axis(position, merged.order.astype(np.int64), ordered.astype(np.int32), axis=1)
+
+    pointer = slots.pointer[-1]
+    row = np.arange(queries)[:, None]
+    new = (supplement.rows >= 0) & wanted[:, None]
+    new &= position[row, pointer] >= section.rerank_pool
+    new &= np.cumsum(new, axis=1) <= section.min_new
+    turn = np.cumsum(new, axis=1)
+    query, place = np.nonzero(new)
+    slot = pointer[query, place]
+
+    injected = np.zeros((queries, width), dtype=np.bool_)
+    injected[query, slot] = True
+    key = position[:, :width].astype(np.int64)
+    key[query, slot] = turn[query, place] - section.min_new - 1
+    order = np.argsort(key, axis=1, kind="stable").astype(np.int32)
+    fresh = merged.node[query, slot] < 0
+    node = merged.node.copy()
+    names = {name: i for i, name in enumerate(collections)}
+    known = np.array([names[name] for name in supplement.collections if name in names] or [0])
+    if query.size:
+        found_in = supplement.collection[query, place]
+        known = np.array([names[name] for name in supplement.collections], dtype=np.int32)
+        node[query[fresh], slot[fresh]] = known[found_in[fresh]]
+    count = merged.count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
+    shown = np.where(places < np.minimum(count, section.rerank_pool)[:, None], 1, 0)
+    pool = np.zeros((queries, width), dtype=np.bool_)
+    np.put_along_axis(pool, order.astype(np.int64), shown.astype(np.bool_), axis=1)
+    where = np.any(injected, axis=1)
+    audit = (AuditEvent("inject", "supplement_injected", where),) if where.any() else ()
+    return Injected(order, count.astype(np.int32), node, injected, pool, audit)
