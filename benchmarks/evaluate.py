@@ -23,6 +23,7 @@ from gold import load
 from retriever import Index, Retriever
 from retriever.store import store_folder
 
+COLLECTION = "eagle_text_biomed"
 DATA = Path(os.environ.get("ASSAY_DATA", "../shared/data"))
 
 
@@ -63,13 +64,13 @@ def save_vectors(index_path: Path, gold: Path, target: Path) -> None:
     index = Index.open(index_path)
     retriever = Retriever.open(index, cache=store_folder() / "cache" / "vectors")
     texts = [query.text for query in load(gold).queries.values()]
-    chunks = index.chunks
+    chunks, collection = index.chunks, index.collections[COLLECTION]
     np.savez(
         target,
-        documents=index.collections["eagle_text"].dense.vectors,
-        queries=retriever._pipeline.encoders["eagle_text"].encode(texts, "query"),
-        chunk_ids=np.array(chunks.chunk_ids),
-        texts=np.array(chunks.values("text", np.arange(len(chunks)))),
+        documents=collection.dense.vectors,
+        queries=retriever._pipeline.encoders[COLLECTION].encode(texts, "query"),
+        chunk_ids=np.array(chunks.values("chunk_id", collection.rows)),
+        texts=np.array(chunks.values("text", collection.rows)),
     )
 
 

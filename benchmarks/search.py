@@ -23,12 +23,13 @@ from gold import load
 from retriever import Index, Retriever, build_index
 from retriever.store import store_folder
 
+COLLECTION = "eagle_text_biomed"
 DATA = Path(os.environ.get("ASSAY_DATA", "../shared/data"))
 
 
 def cold(index: Index, text: str, runs: int, scratch: Path) -> dict[str, float]:
     """Median seconds of both processes and their ratio."""
-    np.save(scratch / "vectors.npy", index.collections["eagle_text"].dense.vectors)
+    np.save(scratch / "vectors.npy", index.collections[COLLECTION].dense.vectors)
     bare = [sys.executable, "benchmarks/bare_search.py", str(scratch / "vectors.npy"), text]
     own = [str(Path(sys.executable).with_name("assay")), "search", str(index.path), text]
     seconds: dict[str, list[float]] = {"own": [], "bare": []}
@@ -49,12 +50,12 @@ def warm(index: Index, texts: list[str]) -> dict[str, float]:
     import torch
 
     retriever = Retriever.open(index)
-    encoder = retriever._pipeline.encoders["eagle_text"]._encoder
-    collection = index.collections["eagle_text"]
+    encoder = retriever._pipeline.encoders[COLLECTION]._encoder
+    collection = index.collections[COLLECTION]
     flat = faiss.IndexFlatIP(collection.dense.dimension)
     flat.add(collection.dense.vectors)
     stemmer = Stemmer.Stemmer("english")
-    chunks = index.chunks.values("text", np.arange(len(index.chunks)))
+    chunks = index.chunks.values("text", collection.rows)
     lexical = bm25s.BM25()
     quiet = {"show_progress": False}
     lexical.index(bm25s.tokenize(chunks, stopwords="en", stemmer=stemmer, **quiet), **quiet)

@@ -189,20 +189,34 @@ def search(
     text: Annotated[str, typer.Argument(help="The query.")],
     config: Config = None,
     sets: Sets = None,
+    kb_names: Annotated[
+        list[str] | None, typer.Option("--kb", help="Search this knowledge base; may repeat.")
+    ] = None,
+    document_ids: Annotated[
+        list[str] | None, typer.Option("--document", help="Search this document; may repeat.")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Search documents so tagged; may repeat.")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show how every number came about.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Search an index."""
+    """Search an index; --kb, --document and --tag restrict it (any of a kind, all kinds)."""
+    from retriever import Query
     from retriever.explain import explain as explained
     from retriever.explain import shown
+    from retriever.types import Scope
 
     retriever = _open(index, config, sets)
+    scope = Scope(tuple(kb_names or ()), tuple(document_ids or ()), tuple(tags or ()))
+    query = Query(text, scope=scope)
     if explain:
-        found = explained(retriever, retriever.trace([text]))
+        found = explained(retriever, retriever.trace([query]))
     else:
-        found = shown(retriever.search(text))
+        (result,) = retriever.search_many([query])
+        found = shown(result)
     if as_json:
         _print_json(found)
         return

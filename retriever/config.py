@@ -146,6 +146,11 @@ class RerankPlanConfig(Section):
     mode: Literal["replace", "blend", "off"] = "off"
     w: Share = 0.5
 
+    @field_validator("mode", mode="before")
+    @classmethod
+    def _off_is_a_word(cls, mode: Any) -> Any:
+        return "off" if mode is False else mode  # YAML reads a bare off as false
+
 
 class InjectConfig(Section):
     """How many chunks of the supplement are brought to the top when the pool lacks them.
@@ -168,9 +173,14 @@ class MergeConfig(Section):
 
     `weights` names a list (`eagle_text:dense`) or a search (`dense`, `bm25`); what is not named
     weighs 1. A list of weight 0 is left out.
+
+    `minmax_over` says over what scores are brought to [0, 1]: each list alone, or all lists of one
+    model (of one encoder, or BM25) together, as if their collections were one. Alone, the best of
+    a small collection scores as much as the best of a large one (docs/results.md).
     """
 
     method: Literal["minmax", "rrf"] = "minmax"
+    minmax_over: Literal["list", "model"] = "model"
     rrf_k: Annotated[float, Field(ge=0, le=100_000, allow_inf_nan=False)] = 60
     rrf_key: Literal["source_chunk_id", "node_id"] = "source_chunk_id"
     weights: Frozen[ListName, Weight] = Field(default_factory=dict)
@@ -215,13 +225,20 @@ def _plugin_sections(values: Any) -> Any:
         if name not in known:
             raise ValueError(f"no plugin {name!r} is installed; known: {', '.join(known)}")
     return MappingProxyType(
-        {
-            name: value
-            if isinstance(value := values.get(name, {}), plugin.config_model)
-            else plugin.config_model.model_validate(value)
-            for name, plugin in known.items()
-        }
+        {name: _section_of(name, p.config_model, values.get(name, {})) for name, p in known.items()}
     )
+
+
+def _section_of(name: str, model: type[BaseModel], value: Any) -> BaseModel:
+    """Check one plugin's section; its faults are placed below the plugin's name."""
+    if isinstance(value, model):
+        return value
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        lines: list[Any] = error.errors(include_url=False)
+        placed = [{**line, "loc": (name, *line["loc"])} for line in lines]
+        raise ValidationError.from_exception_data(error.title, placed) from error  # type: ignore[arg-type]
 
 
 PluginSections = Annotated[
@@ -305,7 +322,8 @@ def load_config(source: str | Path | None = None, sets: Sequence[str] = ()) -> R
     name = "default" if source is None else str(source)
     if name in PRESETS and not Path(name).is_file():
         text = (resources.files("retriever.presets") / f"{name}.yaml").read_text("utf-8")
-        config = _parse(read_yaml(text, name), source=name)
+        base = RetrieverConfig().model_dump(mode="json")
+        config = _parse(_merged(base, read_yaml(text, name), name), source=name)
     else:
         path = Path(name)
         try:
@@ -319,8 +337,8 @@ def load_config(source: str | Path | None = None, sets: Sequence[str] = ()) -> R
         except UnicodeDecodeError as error:
             raise InputError("not UTF-8", path=path, fix="re-save as UTF-8") from error
         values = read_yaml(text, path)
-        base = load_config(_preset_name(values.pop("preset", "default"), path))
-        config = _parse(_merged(base.model_dump(mode="json"), values, path), source=path)
+        preset = load_config(_preset_name(values.pop("preset", "default"), path))
+        config = _parse(_merged(preset.model_dump(mode="json"), values, path), source=path)
     return config.with_overrides(parse_sets(sets)) if sets else config
 
 
@@ -461,7 +479,7 @@ def _parse(values: Mapping[str, Any], source: object) -> RetrieverConfig:
         if first["type"] == "extra_forbidden":
             known: Any = RetrieverConfig().model_dump(mode="json")
             for part in where[:-1]:
-                known = known[part]
+                known = known.get(part, {}) if isinstance(known, dict) else {}
             raise _unknown(".".join(where), where[:-1], known, source) from error
         if where and where[-1] == "[key]":
             fix = "write dense, bm25, COLLECTION:dense or COLLECTION:bm25"

@@ -7,12 +7,15 @@ from typing import Any
 import numpy as np
 
 from retriever.pipeline import Trace
+from retriever.plugins import Subscribers
 from retriever.retriever import Retriever
 from retriever.stages.understand import intent_of
 from retriever.types import AuditEvent, Floats, SearchResult
 
 __all__ = ["explain", "shown"]
 
+# Parts of the configuration from which the numbers after the searches follow.
+NUMBERS_FROM = ("fuse", "rerank_plan", "merge", "inject", "rerank_merged", "trim")
 FINAL_TERMS = ("ce_raw", "ce_norm", "rank_norm", "entity", "section", "xdrug", "structure", "final")
 
 
@@ -29,8 +32,8 @@ def shown(result: SearchResult) -> dict[str, Any]:
 def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
     """Return what every stage did for query `row` of a batch, JSON-ready.
 
-    Keys: query, intent, entities, drugs, plans, supplement, merged, weights, reranked, results,
-    audit, timings_ms. Scores are as the stages saw them; null where there is none.
+    Keys: query, parameters, intent, entities, drugs, plans, supplement, merged, weights, reranked,
+    results, audit, timings_ms. Scores are as the stages saw them; null where there is none.
     """
     chunks, assembly = retriever.index.chunks, trace.assemblies[row]
     known = {-1: ""}
@@ -41,6 +44,7 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
     rows = trace.shown[row]
     return {
         "query": trace.queries[row].text,
+        "parameters": _parameters(retriever),
         "intent": {key: _plain(value) for key, value in asdict(intent_of(assembly)).items()},
         "entities": [asdict(entity) for entity in assembly.entities],
         "drugs": [asdict(drug) for drug in assembly.drugs],
@@ -70,6 +74,18 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
     }
 
 
+def _parameters(retriever: Retriever) -> dict[str, Any]:
+    """Return by dotted path what the numbers depend on beside the scores of the searches."""
+    config = retriever.config
+    plugins = Subscribers.of(config.namespace, dict(config.plugins)).plugins
+    wanted = [*NUMBERS_FROM, *(f"plugins.{plugin.name}.rerank_merged" for plugin in plugins)]
+    return {
+        path: value
+        for path, value in config.flattened().items()
+        if any(path.startswith(f"{part}.") for part in wanted)
+    }
+
+
 def _plan(
     retriever: Retriever, trace: Trace, row: int, place: int, known: Mapping[int, str]
 ) -> dict[str, Any]:
@@ -82,6 +98,9 @@ def _plan(
     for at in member[np.argsort(one.rank[row, member])]:
         chunk = int(found.rows[row, at])
         own = _number(found.score[row, at])
+        combined = _part(one.parts, "combined", row, at)
+        if combined is None and item.search == "dense":
+            combined = own  # a list that takes no words into account
         hit: dict[str, Any] = {
             "chunk_id": f"{item.collection}:{known[chunk]}",
             "source_chunk_id": known[chunk],
@@ -90,7 +109,7 @@ def _plan(
             "bm25": own if item.search == "bm25" else None,
             "bm25_terms": None,
             "sparse": _part(one.parts, "sparse", row, at),
-            "combined": _part(one.parts, "combined", row, at),
+            "combined": combined,
             "tier1": _part(one.parts, "tier1", row, at),
             "score": _number(one.score[row, at]),
             "structure": retriever.index.chunks.value("structure", chunk) or None,
@@ -145,13 +164,14 @@ def _merged(trace: Trace, row: int, ids: Sequence[str]) -> list[dict[str, Any]]:
 
 def _reranked(trace: Trace, row: int, ids: Sequence[str]) -> list[dict[str, Any]]:
     final = trace.final
+    names = tuple(dict.fromkeys((*FINAL_TERMS, *final.terms)))
     return [
         {
             "chunk_id": ids[slot],
             "collection": trace.collections[final.node[row, slot]],
             "rank": rank,
             "score": _number(final.score[row, slot]),
-            **{name: _part(final.terms, name, row, slot) for name in FINAL_TERMS},
+            **{name: _part(final.terms, name, row, slot) for name in names},
         }
         for rank, slot in enumerate(final.order[row, : final.count[row]], start=1)
     ]

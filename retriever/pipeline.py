@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from retriever.config import RetrieverConfig
+from retriever.encoders.base import Vectors
 from retriever.encoders.cache import CachedEncoder
 from retriever.files import InputError
 from retriever.hooks import (
@@ -44,6 +45,8 @@ from retriever.stages.merge import merge
 from retriever.stages.recall import Encoded, cut, encode, lay_out
 from retriever.stages.rerank_merged import (
     CrossEncoder,
+    check_offer,
+    check_shapes,
     choose_policy,
     pass_through,
     read_pairs,
@@ -183,6 +186,9 @@ class _Run:
         self.subscribers = Subscribers.of(config.namespace, dict(config.plugins))
         self.identity = self.subscribers.identity
         self.timings: dict[str, float] = {}
+        # What this batch has asked its models for, by model and text, whatever the memo keeps.
+        self.vectors: dict[str, dict[str, Vectors]] = {}
+        self.encoded: dict[str, Node[Encoded]] = {}
         scopes = [repr(query.scope) for query in queries]
         fingerprint = self.index.manifest.fingerprint
         self.root = Node(key_of("root", VERSION, fingerprint, *self.texts, *scopes), self.texts)
@@ -222,10 +228,14 @@ class _Run:
             *(found[item] for item in ids),
         )
         names = node_names(ids, extra.value)
+        models = [
+            "bm25" if item.search == "bm25" else self.encoder(item.collection).fingerprint
+            for item in ids
+        ]
         merged = self.stage(
             "merge",
-            key_of(config.merge.fingerprint, *names),
-            lambda slots, *lists: merge(config.merge, slots, lists, names),
+            key_of(config.merge.fingerprint, *names, *models),
+            lambda slots, *lists: merge(config.merge, slots, lists, names, models),
             slots,
             *(lists[item] for item in ids),
         )
@@ -275,15 +285,15 @@ class _Run:
         self, collection: str, known: Node[tuple[Assembly, ...]], raw: bool = False
     ) -> Node[Encoded]:
         """Encode what each query asks of a collection; `raw` is what tier 1 compares."""
-        encoder = self.encoder(collection)
-        return self.stage(
-            "encode",
-            f"{encoder.fingerprint} {raw}",
-            lambda expansions: encode(
-                encoder, [e.raw_texts if raw else e.dense_texts for e in expansions]
-            ),
-            self.expand(collection, known),
-        )
+        encoder, expansions = self.encoder(collection), self.expand(collection, known)
+        texts = [e.raw_texts if raw else e.dense_texts for e in expansions.value]
+        # Keyed by content: two collections of one model ask for the same vectors.
+        asked = [key_of(*of_query) for of_query in texts]
+        key = key_of("encode", encoder.fingerprint, *asked)
+        if key not in self.encoded:
+            vectors = self.vectors.setdefault(encoder.fingerprint, {})
+            self.encoded[key] = self.timed("encode", key, lambda: encode(encoder, texts, vectors))
+        return self.encoded[key]
 
     def search(
         self, item: ListId, known: Node[tuple[Assembly, ...]], allowed: Node[Allowed]
@@ -426,6 +436,8 @@ class _Run:
         if asked.value is None:
             return one
         section, keep = self.config.rerank_plan, asked.value.keep
+        if keep is not None:
+            check_shapes("rerank", {"keep": keep}, found.value.rows.shape)
         compared: Node[Floats | None] = Node("not compared", None)
         if asked.value.rerank and section.mode != "off":
             collection = self.index.collections[item.collection]
@@ -455,7 +467,12 @@ class _Run:
         ) -> tuple[SupplementPlan | None, ...]:
             plans: list[SupplementPlan | None] = [None] * len(texts)
             for _, answer in self.subscribers.every(
-                "retrieve_supplement", "supplement", texts=texts, assemblies=known, index=self.index
+                "retrieve_supplement",
+                "supplement",
+                count=len(texts),
+                texts=texts,
+                assemblies=known,
+                index=self.index,
             ):
                 plans = [a or b for a, b in zip(plans, answer, strict=True)]
             return tuple(plans)
@@ -555,6 +572,7 @@ class _Run:
         assert bound is not None  # noqa: S101 - the caller has looked
         # Features depend on the candidates alone, so they outlive a change of weights.
         features = self.hooked("features", "", lambda *_: dict(bound.features()), slots, known)
+        check_offer(bound, features.value, slots.value.chunk.shape)
         structure: Node[Floats | None] = Node("no structure", None)
         name = bound.floor_collection
         if name and name in self.index.collections and name in self.encoders:
@@ -632,10 +650,12 @@ class _Run:
     ) -> Node[T]:
         """Run one stage, or take its result from the memo."""
         key = key_of(name, section, *(node.key for node in inputs))
+        return self.timed(timed or name, key, lambda: function(*(node.value for node in inputs)))
+
+    def timed(self, name: str, key: str, compute: Callable[[], T]) -> Node[T]:
         begin = time.perf_counter()
-        node = self.memo.get(key, lambda: function(*(node.value for node in inputs)))
-        spent = 1000 * (time.perf_counter() - begin)
-        self.timings[timed or name] = self.timings.get(timed or name, 0.0) + spent
+        node = self.memo.get(key, compute)
+        self.timings[name] = self.timings.get(name, 0.0) + 1000 * (time.perf_counter() - begin)
         return node
 
 

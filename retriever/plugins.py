@@ -84,17 +84,25 @@ class Subscribers:
         for plugin, answer in self._call(hook, stage, arguments):
             if answer is None:
                 continue
-            if len(answer) != count:
-                raise ValueError(
-                    f"plugin {plugin.name}: {hook} gave {len(answer)} answers for {count} queries"
-                )
+            _check_count(plugin, hook, answer, count)
             answers = [b if a is None else a for a, b in zip(answers, answer, strict=True)]
         return answers
 
-    def every(self, hook: str, stage: str = "", **arguments: Any) -> list[tuple[str, Any]]:
-        """Call an *all* hook: (plugin name, its answer) of every subscriber that answers."""
-        called = self._call(hook, stage, arguments)
-        return [(plugin.name, answer) for plugin, answer in called if answer is not None]
+    def every(
+        self, hook: str, stage: str = "", count: int | None = None, **arguments: Any
+    ) -> list[tuple[str, Any]]:
+        """Call an *all* hook: (plugin name, its answer) of every subscriber that answers.
+
+        With `count`, an answer has as many items.
+        """
+        found = []
+        for plugin, answer in self._call(hook, stage, arguments):
+            if answer is None:
+                continue
+            if count is not None:
+                _check_count(plugin, hook, answer, count)
+            found.append((plugin.name, answer))
+        return found
 
     def one(self, hook: str, stage: str = "", **arguments: Any) -> Any:
         """Call a *first* hook that answers for the batch as a whole; None where all abstain."""
@@ -118,3 +126,11 @@ class Subscribers:
             answers = caller(**{name: given[name] for name in wanted if name in given})
             found.append((plugin, answers[0] if answers else None))
         return found
+
+
+def _check_count(plugin: Plugin, hook: str, answer: Any, count: int) -> None:
+    """Refuse an answer that cannot be told apart by item: a fault of the plugin's code."""
+    if len(answer) != count:
+        raise ValueError(
+            f"plugin {plugin.name}: {hook} gave {len(answer)} answers, expected {count}"
+        )

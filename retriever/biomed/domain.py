@@ -23,17 +23,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import Field, field_validator, model_validator
 
-from retriever.biomed.lexicon import Lexicon
 from retriever.config import Section, read_yaml
 from retriever.encoders.base import Vectors
 from retriever.files import InputError
 from retriever.ingest.chunk import Chunk, Document
 from retriever.types import Floats
+
+if TYPE_CHECKING:
+    from retriever.biomed.lexicon import Lexicon
 
 __all__ = [
     "ArbiterConfig",
@@ -204,7 +206,7 @@ def route_documents(
     sketches: Sequence[Sketch],
     encode: Callable[[Sequence[str]], Vectors],
     settings: DomainConfig,
-    lexicon: Lexicon,
+    lexicon: "Lexicon",
 ) -> list[DomainVerdict]:
     """Return the verdict on each sketch, in order.
 
@@ -291,7 +293,7 @@ def _signals(
     sketches: Sequence[Sketch],
     encode: Callable[[Sequence[str]], Vectors],
     settings: DomainConfig,
-    lexicon: Lexicon,
+    lexicon: "Lexicon",
 ) -> list[dict[str, float]]:
     """Return the two cosines, the four signals and the fused score of each sketch."""
     biomedical, general = settings.biomedical_prototypes, settings.general_prototypes

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from retriever.biomed.intent import BiomedicalIntent, understand_biomedical
 from retriever.biomed.lexicon import Lexicon
@@ -35,14 +36,18 @@ class Facts:
 
 def gather(texts: Sequence[str], lexicon: Lexicon, radiology: Sequence[str]) -> list[Facts]:
     """Return the facts of each query."""
-    words = re.compile(
-        "|".join(rf"(?<!\w){re.escape(word)}s?(?!\w)" for word in radiology) or r"(?!)",
-        re.IGNORECASE,
-    )
+    words = _any_of(tuple(radiology))
     return [
         _facts(intent, lexicon, bool(words.search(text)))
         for text, intent in zip(texts, understand_biomedical(texts, lexicon), strict=True)
     ]
+
+
+@cache
+def _any_of(phrases: tuple[str, ...]) -> re.Pattern[str]:
+    """Match any of some phrases, in the singular or with an s; nothing where there are none."""
+    each = (rf"(?<!\w){re.escape(phrase)}s?(?!\w)" for phrase in phrases)
+    return re.compile("|".join(each) or r"(?!)", re.IGNORECASE)
 
 
 def _facts(intent: BiomedicalIntent, lexicon: Lexicon, radiology: bool) -> Facts:

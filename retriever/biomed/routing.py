@@ -21,6 +21,7 @@ class Router:
 
     def __init__(self, part: BiomedRouteConfig, catalog: Catalog) -> None:
         self._part = part
+        self._holds_structures = CHEMICAL in catalog.collections
         dual = part.default_dual_text_search
         if dual == "auto":
             dual = catalog.holds_alone(GENERAL_TEXT, (BIOMEDICAL_TEXT, MEDCPT_TEXT))
@@ -42,12 +43,12 @@ class Router:
             planned.append(CHEMICAL)
             if part.chemical_searches_text:
                 planned += self._texts
-            elif not facts.structures:
+            elif not facts.structures or not self._holds_structures:
                 planned += self._texts
                 events.append("route_added_text")
         else:
             planned += self._texts
-            if part.drug_hits_search_chemical and facts.boost_drugs:
+            if part.mode != "text" and part.drug_hits_search_chemical and facts.boost_drugs:
                 planned.append(CHEMICAL)
         if part.mode != "text":
             if facts.radiology:

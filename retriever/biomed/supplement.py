@@ -10,7 +10,6 @@ from retriever.biomed.mentions import Mentions
 from retriever.biomed.routing import BIOMEDICAL_TEXT, CHEMICAL
 from retriever.hooks import SupplementPlan
 from retriever.index.store import Index
-from retriever.registry import Registry
 
 __all__ = ["plans"]
 
@@ -58,11 +57,10 @@ def _drugs(facts: Facts, part: SupplementConfig) -> tuple[str, ...]:
 def _documents(index: Index, lexicon: Lexicon, drugs: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Ids of the documents named after each drug, in order of id."""
     names = {drug: drug_names(lexicon, drug) for drug in drugs}
-    with Registry.open(index.registry_url) as registry:
-        every = sorted({name for of_drug in names.values() for name in of_drug})
-        by_name = registry.find_by_name(index.registry_id, every)
-        ids = sorted({i for found in by_name.values() for i in found})
-        records = registry.get(index.registry_id, ids)
+    every = sorted({name for of_drug in names.values() for name in of_drug})
+    by_name = index.registry.find_by_name(index.registry_id, every)
+    ids = sorted({i for found in by_name.values() for i in found})
+    records = index.registry.get(index.registry_id, ids)
     found = {}
     for drug, of_drug in names.items():
         proposed = sorted({i for name in of_drug for i in by_name.get(name, ())})

@@ -107,7 +107,7 @@ class DenseIndex:
             left = np.repeat(queries[at].astype(np.float64), width, axis=0)
             right = vectors[places[at].ravel()].astype(np.float64)
             # One inner loop a pair: the order of the additions is the dimension's own.
-            cosine[at] = np.einsum("nd,nd->n", left, right).reshape(-1, width)
+            cosine[at] = np.einsum("nd,nd->n", left, right).reshape(places[at].shape)
         return np.round(cosine, DECIMALS)
 
     def save(self, folder: Path) -> None:

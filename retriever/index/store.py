@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from retriever.index.chunks import ChunkTable
 from retriever.index.dense import DenseIndex
 from retriever.index.manifest import Manifest, read_manifest, verify_files
 from retriever.types import Floats, Found, Integers
+
+if TYPE_CHECKING:
+    from retriever.registry import Registry
 
 __all__ = ["Collection", "Index"]
 
@@ -159,6 +163,13 @@ class Index:
     def registry_id(self) -> str:
         """Under which id the registry keeps this index."""
         return "index"
+
+    @cached_property
+    def registry(self) -> "Registry":
+        """The documents registry, opened when first asked."""
+        from retriever.registry import Registry
+
+        return Registry.open(self.registry_url)
 
     @property
     def registry_url(self) -> str:

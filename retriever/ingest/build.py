@@ -278,7 +278,13 @@ def _write_chunks(
         documents=[documents[row.document] for row in rows],
         chunks=[row.chunk for row in rows],
     ):
-        lists |= {f"{name}:{column}": values for column, values in answer.items()}
+        for column, values in answer.items():
+            if len(values) != len(rows):
+                raise ValueError(
+                    f"plugin {name}: enrich_chunks gave {len(values)} answers in the column "
+                    f"{column}, expected {len(rows)}"
+                )
+            lists[f"{name}:{column}"] = values
     ChunkTable.write(path, columns, lists)
 
 

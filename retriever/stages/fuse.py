@@ -14,12 +14,13 @@ import numpy as np
 from retriever.config import FuseConfig
 from retriever.hooks import Expansion
 from retriever.index.store import Collection, Index
+from retriever.index.tokens import Tokenizer
 from retriever.types import Booleans, Floats, Found, Integers, RankedList
 
 __all__ = ["append_parents", "bm25_share", "fuse", "is_hybrid", "order_list", "overlap"]
 
 DECIMALS = 12
-PARENT_HITS = 5
+PARENT_HITS, PARENT_NEIGHBOURS = 5, 2
 
 
 def is_hybrid(
@@ -65,7 +66,8 @@ def overlap(
     """Return hits / distinct terms for each chunk, (queries, places); 0 with no terms.
 
     Terms are the query's tokens by the BM25 tokeniser, without stop words, and the extra terms; a
-    term given twice counts once. A phrase counts where it stands at token boundaries.
+    term given twice counts once. An extra term counts where any of its names stands at token
+    boundaries, or where the query says it itself and the chunk holds that word.
     """
     share = np.zeros(rows.shape)
     for q, (text, expansion) in enumerate(zip(texts, expansions, strict=True)):
@@ -84,20 +86,37 @@ def overlap_of(
     rows: Integers,
 ) -> Floats:
     """Return the overlap of one query with some chunks."""
-    words = collection.bm25.terms_of(text) if collection.text else ()
-    phrases = {term: names for term, names in extra.items() if term.casefold() not in words}
-    if not len(rows) or not (words or phrases):
+    tokenizer = _tokenizer(collection, index)
+    terms: dict[str, tuple[str, ...]] = dict.fromkeys(tokenizer.tokenize([text])[0], ())
+    words = tuple(terms)
+    for term, names in extra.items():
+        said = tokenizer.tokenize([term])[0]
+        whole = len(said) == 1 or said[:1] == [term.casefold()]
+        terms[said[0] if whole and said[0] in terms else term] = names
+    if not len(rows) or not terms:
         return np.zeros(len(rows))
-    hits = np.zeros(len(rows))
-    places = collection.places_of(rows)
-    for word in words:
-        hits += collection.bm25.holds(word, places)
-    if phrases:
+    hits = {term: np.zeros(len(rows), dtype=np.bool_) for term in terms}
+    if collection.text:
+        places = collection.places_of(rows)
+        hits |= {word: collection.bm25.holds(word, places) for word in words}
+    if not collection.text or extra:
         contents = index.chunks.values("text", rows)
-        for names in phrases.values():
-            pattern = _phrase(names)
-            hits += [bool(pattern.search(content)) for content in contents]
-    return np.asarray(hits / (len(words) + len(phrases)))
+        if not collection.text:
+            held = [set(tokens) for tokens in tokenizer.tokenize(contents)]
+            hits |= {word: np.array([word in one for one in held]) for word in words}
+        for term, names in terms.items():
+            if names:
+                pattern = _phrase(names)
+                hits[term] |= np.array([bool(pattern.search(content)) for content in contents])
+    return np.asarray(np.mean(list(hits.values()), axis=0))
+
+
+def _tokenizer(collection: Collection, index: Index) -> Tokenizer:
+    """Return the collection's tokeniser; a collection of structures borrows the index's."""
+    for one in (collection, *index.collections.values()):
+        if one.text:
+            return one.bm25.tokenizer
+    return Tokenizer.make(index.manifest.index.bm25.tokenizer)
 
 
 def bm25_share(
@@ -120,12 +139,12 @@ def append_parents(
 ) -> tuple[Found, RankedList]:
     """Append to a list the neighbours of its first five hits, in hit order, at its least score.
 
-    A hit's neighbours are the chunks of its document just before and after it; those that the
-    list holds already are not repeated. `wanted` says for which queries.
+    A hit's neighbours are the chunks of its document just before and after it, two a document at
+    most; those that the list holds already are not repeated. `wanted` says for which queries.
     """
     queries = len(one.rank)
-    extra = np.full((queries, 2 * PARENT_HITS), -1, dtype=np.int32)
-    added = np.zeros((queries, 2 * PARENT_HITS), dtype=np.int32)
+    extra = np.full((queries, PARENT_NEIGHBOURS * PARENT_HITS), -1, dtype=np.int32)
+    added = np.zeros((queries, PARENT_NEIGHBOURS * PARENT_HITS), dtype=np.int32)
     least = np.zeros(queries)
     document = index.chunks.document_of
     for q in np.flatnonzero(wanted & (one.rank > 0).any(axis=1)):
@@ -133,12 +152,18 @@ def append_parents(
         by_rank = member[np.argsort(one.rank[q, member])]
         held = set(found.rows[q, member].tolist())
         near: list[int] = []
+        given: dict[int, int] = {}
         for row in found.rows[q, by_rank[:PARENT_HITS]].tolist():
+            parent = int(document[row])
             for other in (row - 1, row + 1):
-                inside = 0 <= other < len(document) and document[other] == document[row]
-                if inside and other not in held and other not in near:
+                inside = 0 <= other < len(document) and document[other] == parent
+                if not inside or other in held or other in near:
+                    continue
+                if collection.places_of(np.array([other], dtype=np.int32))[0] < 0:
+                    continue
+                if given.get(parent, 0) < PARENT_NEIGHBOURS:
                     near.append(other)
-        near = [r for r in near if collection.places_of(np.array([r], dtype=np.int32))[0] >= 0]
+                    given[parent] = given.get(parent, 0) + 1
         extra[q, : len(near)] = near
         added[q, : len(near)] = len(member) + np.arange(1, len(near) + 1)
         scores = one.score[q, member]
@@ -161,4 +186,4 @@ def append_parents(
 
 def _phrase(names: Sequence[str]) -> re.Pattern[str]:
     words = (r"\s+".join(map(re.escape, name.split())) for name in sorted(names, key=len)[::-1])
-    return re.compile(rf"(?<!\w)(?:{'|'.join(words)})(?!\w)", re.IGNORECASE)
+    return re.compile(rf"(?<![^\W_])(?:{'|'.join(words)})(?![^\W_])", re.IGNORECASE)

@@ -20,11 +20,19 @@ class Encoded:
     owner: Integers
 
 
-def encode(encoder: CachedEncoder, texts: Sequence[Sequence[str]]) -> Encoded:
-    """Encode what each query asks a collection for."""
+def encode(
+    encoder: CachedEncoder, texts: Sequence[Sequence[str]], known: dict[str, Vectors]
+) -> Encoded:
+    """Encode what each query asks a collection for.
+
+    `known` has the vectors that this batch has asked the same model for, and is filled.
+    """
     flat = [text for of_query in texts for text in of_query]
+    new = [text for text in dict.fromkeys(flat) if text not in known]
+    known.update(zip(new, encoder.encode(new, "query"), strict=True))
     owner = np.repeat(np.arange(len(texts)), [len(of_query) for of_query in texts])
-    return Encoded(encoder.encode(flat, "query"), owner.astype(np.int32))
+    vectors = np.stack([known[text] for text in flat]) if flat else np.zeros((0, 0), np.float32)
+    return Encoded(vectors, owner.astype(np.int32))
 
 
 def cut(routing: Routing, item: ListId, found: Found) -> RankedList:

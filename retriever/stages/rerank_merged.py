@@ -6,7 +6,7 @@ Core brings `ce_norm` (the cross-encoder's logits, min-max over the pool) and `r
 merged score, alike; 0 for an injected chunk); the plugin brings the other features and the weights.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
 import numpy as np
@@ -20,6 +20,9 @@ from retriever.types import AuditEvent, Booleans, Floats, Ranking, Reranked, Slo
 __all__ = [
     "CrossEncoder",
     "Policy",
+    "check_offer",
+    "check_shapes",
+    "choose_policy",
     "pass_through",
     "read_pairs",
     "rerank_domain",
@@ -159,7 +162,9 @@ def _ordered(
     falling = np.take_along_axis(-score, before, axis=1)
     falling = np.where(np.isnan(falling), np.inf, falling)
     again = np.argsort(falling, axis=1, kind="stable")
-    shown = np.where(np.isnan(score), merged.score, score)
+    # What the supplement alone brought has no merged score: it counts 0, as in `rank_norm`.
+    alone = injected.injected & ~np.isfinite(merged.score)
+    shown = np.where(np.isnan(score), np.where(alone, 0.0, merged.score), score)
     return Reranked(
         order=np.take_along_axis(before, again, axis=1).astype(np.int32),
         count=injected.count,
@@ -180,4 +185,24 @@ def choose_policy(asked: Policy | None, offered: MergedFeatures | None) -> Polic
     return "general" if offered is None else "domain"
 
 
-Features = Callable[[], Mapping[str, Floats]]
+def check_offer(
+    offered: MergedFeatures, features: Mapping[str, Floats], shape: tuple[int, ...]
+) -> None:
+    """Refuse what a plugin offers for tier 2 when it does not fit the candidates."""
+    check_shapes("rerank_merged", features, shape)
+    check_shapes("rerank_merged", offered.weights, shape[:1])
+    featureless = sorted(offered.weights.keys() - {"ce", "rank", *features})
+    if featureless:
+        raise ValueError(f"rerank_merged gave weights without a feature: {featureless}")
+    weightless = sorted({"ce", "rank", *offered.floor_weights} - offered.weights.keys())
+    if weightless:
+        raise ValueError(f"rerank_merged gave no weights for: {weightless}")
+    if offered.floor_collection is not None and "floor" not in features:
+        raise ValueError("rerank_merged gave a floor_collection and no feature floor")
+
+
+def check_shapes(hook: str, given: Mapping[str, Floats | Booleans], shape: tuple[int, ...]) -> None:
+    """Refuse a plugin's matrix of another shape than the candidates'."""
+    for name, values in given.items():
+        if values.shape != shape:
+            raise ValueError(f"{hook} gave {name} of shape {values.shape}, expected {shape}")

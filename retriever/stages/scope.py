@@ -27,20 +27,17 @@ def resolve(queries: Sequence[Query], index: Index) -> Allowed:
     """Look the scopes up in the documents registry. A scope without documents allows nothing."""
     if all(query.scope.is_empty for query in queries):
         return Allowed((None,) * len(queries), ((),) * len(queries))
-    from retriever.registry import Registry
-
     rows: list[Integers | None] = []
     collections: list[tuple[str, ...]] = []
     empty = np.zeros(len(queries), dtype=np.bool_)
-    with Registry.open(index.registry_url) as registry:
-        for i, query in enumerate(queries):
-            if query.scope.is_empty:
-                rows.append(None)
-                collections.append(())
-                continue
-            found = registry.scope(index.registry_id, query.scope)
-            rows.append(index.chunks.rows_of_documents(found.document_ids))
-            collections.append(found.collections)
-            empty[i] = not found.document_ids
+    for i, query in enumerate(queries):
+        if query.scope.is_empty:
+            rows.append(None)
+            collections.append(())
+            continue
+        found = index.registry.scope(index.registry_id, query.scope)
+        rows.append(index.chunks.rows_of_documents(found.document_ids))
+        collections.append(found.collections)
+        empty[i] = not found.document_ids
     audit = (AuditEvent("scope", "scope_empty", empty),) if empty.any() else ()
     return Allowed(tuple(rows), tuple(collections), audit)

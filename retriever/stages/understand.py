@@ -11,7 +11,7 @@ __all__ = ["intent_of", "understand"]
 
 def understand(texts: Sequence[str], subscribers: Subscribers) -> tuple[Assembly, ...]:
     """Return what the plugins know of each query, joined; the first intent given stands."""
-    answers = subscribers.every("query_assemble", texts=texts)
+    answers = subscribers.every("query_assemble", count=len(texts), texts=texts)
     joined = []
     for q in range(len(texts)):
         known = [(name, answer[q]) for name, answer in answers if answer[q] is not None]

@@ -25,7 +25,9 @@ class World:
 
     def fused(self, **config: object) -> Ranking:
         names = sorted({one.item.collection for one in self.lists})
-        return merge(MergeConfig(**config), self.slots, self.lists, names)  # type: ignore[arg-type]
+        models = [one.item.search for one in self.lists]
+        section = MergeConfig(**config)  # type: ignore[arg-type]
+        return merge(section, self.slots, self.lists, names, models)
 
     def ranked(self, **config: object) -> list[tuple[int, float]]:
         ranking = self.fused(**config)
@@ -97,8 +99,24 @@ def test_minmax_is_the_weighted_sum_of_scaled_lists() -> None:
 def test_equal_weights_mean_half_to_each_search_when_dense_has_two_lists() -> None:
     other = ListId("eagle_more", "dense")
     world = lists_of([1], [2], [3], ids=(other, BM25, DENSE))
-    weight = world.fused().weight[:, 0].tolist()
+    weight = world.fused(minmax_over="list").weight[:, 0].tolist()
     assert weight == [0.25, 0.5, 0.25]
+
+
+def test_lists_of_one_model_are_scaled_together_as_if_they_were_one() -> None:
+    # dense .9, .7, .5 and, in a small collection, .6 and .1: as one list of three .9, .7, .6, so
+    # 1, 1/3, 0. Alone the small collection's best would count as much as the best of all.
+    small = ListId("eagle_small", "dense")
+    world = lists_of([1, 2, 3], [4, 5], ids=(DENSE, small), scores=[[0.9, 0.7, 0.5], [0.6, 0.1]])
+    assert world.ranked() == [(1, 1.0), (2, round(1 / 3, 12)), (4, 0.0)]
+    alone = dict(world.ranked(minmax_over="list"))
+    assert alone == {1: 0.5, 4: 0.5, 2: 0.25, 3: 0.0, 5: 0.0}
+
+
+def test_chunk_in_two_collections_of_one_model_counts_once() -> None:
+    small = ListId("eagle_small", "dense")
+    world = lists_of([1, 2], [1], ids=(DENSE, small), scores=[[0.9, 0.5], [0.9]])
+    assert world.ranked() == [(1, 1.0), (2, 0.0)]
 
 
 def test_weight_of_an_empty_list_goes_to_the_others() -> None:
