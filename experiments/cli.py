@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["app", "main"]
 
 NEGATIVE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+GO_ON = "interrupted; run the same command again to go on"
 
 app = typer.Typer(
     name="assay",
@@ -44,15 +45,33 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and no
 def main() -> None:
     """Run the command line; bad input ends with one line on stderr and exit code 2."""
     try:
-        app()
-    except KeyboardInterrupt:
-        _say("interrupted; run the same command again to go on")
+        code = app(standalone_mode=False)
+        sys.stdout.flush()
+        if code == INTERRUPTED:
+            _say(GO_ON)
+        if code:
+            sys.exit(code)
+    except (KeyboardInterrupt, typer.Abort):
+        _say(GO_ON)
         sys.exit(INTERRUPTED)
-    except BrokenPipeError:
+    except (BrokenPipeError, SystemExit) as stopped:
+        gone = stopped if isinstance(stopped, BrokenPipeError) else stopped.__context__
+        if not isinstance(gone, BrokenPipeError):
+            raise
         # The reader of our output has gone; what it wanted it has.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except ValueError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os._exit(0)
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        _fail(f"{place}{error.strerror or error}")
+    except UnicodeEncodeError as error:
+        _fail(f"this terminal cannot show {error.object[error.start : error.end]!r} (set UTF-8)")
+    except Exception as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            typer.echo(str(error))
+            sys.exit(BAD_INPUT)
+        if hasattr(error, "format_message"):  # how the command line says that it is misused
+            _fail(error.format_message())
         if not _is_input_error(error):
             raise
         _fail(str(error))
@@ -259,16 +278,19 @@ def evaluate(
     as_json: Json = False,
 ) -> None:
     """Evaluate a retriever, or anyone's run, on a gold set."""
+    from experiments.run import refuse_foreign
     from gold import load
     from retriever.files import InputError
 
-    settings = [*(sets or []), *([f"evaluation.split={split}"] if split else [])]
+    settings = [*(sets or []), *([f"evaluation.split={json.dumps(split)}"] if split else [])]
     if run is not None and (index or latency):
         raise InputError("--run scores a file: --index and --latency have no part in it")
     if repair and run is None:
         raise InputError("--repair is about the file of --run", fix="give --run FILE")
     asked = _config(config, settings)
     judged = load(gold, asked.evaluation.split)
+    if out is not None:
+        refuse_foreign(out)
     if run is not None:
         evaluation = _evaluate_file(judged, asked, run, repair, out, quiet=as_json)
     else:
@@ -423,15 +445,12 @@ def _new_run(name: str, what: str) -> Path:
     """Name a run's folder in the store by time, gold set and what was run."""
     from datetime import UTC, datetime
 
+    from experiments.run import reserve
     from retriever.store import store_folder
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in f"{name}-{what[:12]}")
-    base = store_folder() / "runs" / f"{stamp}-{safe}"
-    path, again = base, 2
-    while path.exists():
-        path, again = base.with_name(f"{base.name}-{again}"), again + 1
-    return path
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in f"{name[:60]}-{what[:12]}")
+    return reserve(store_folder() / "runs" / f"{stamp}-{kept}")
 
 
 def _vector_cache() -> Path:
@@ -509,11 +528,11 @@ def _say(text: str) -> None:
 
 
 def _fail(message: str) -> NoReturn:
-    _say(f"assay: {message}")
+    _say("assay: " + " ".join(message.split()))
     sys.exit(BAD_INPUT)
 
 
-def _is_input_error(error: ValueError) -> bool:
+def _is_input_error(error: Exception) -> bool:
     """Tell bad input, said by either package, from a fault of ours, which keeps its traceback."""
     loaded = [sys.modules[m] for m in ("retriever.files", "gold.faults") if m in sys.modules]
     return isinstance(error, tuple(module.InputError for module in loaded))

@@ -18,40 +18,94 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from retriever.files import InputError
 
-__all__ = ["FORMAT", "git_commit", "new_run_folder", "write_json", "write_table"]
+__all__ = [
+    "FORMAT",
+    "git_commit",
+    "new_run_folder",
+    "refuse_foreign",
+    "reserve",
+    "write_json",
+    "write_table",
+]
 
 FORMAT = 1
+# In the order in which they are put in place.
+FILES = (
+    "config.yaml",
+    "run.trec",
+    "qrels.trec",
+    "queries.parquet",
+    "candidates.parquet",
+    "texts.parquet",
+    "run.json",
+)
 
 
 @contextmanager
 def new_run_folder(path: Path) -> Iterator[Path]:
-    """Offer an empty folder that becomes `path` in one step when the block ends well.
+    """Offer an empty folder whose files become the run at `path` when the block ends well.
 
-    An earlier run at `path` is replaced; anything else there is refused.
+    An earlier run at `path` is replaced, file by file with run.json last: a kill in between leaves
+    a folder without run.json, which is no run, and never a mixture that looks like one. Anything
+    else there is refused.
     """
-    if path.exists() and not (path / "run.json").is_file() and not _is_empty(path):
-        raise InputError("exists and is no run", path=path, fix="name a new folder with -o")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    refuse_foreign(path)
+    target = path.resolve()
+    target.parent.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name[:100]}."))
     try:
         folder.chmod(0o755)
         yield folder
-        if path.exists():
-            old = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.old."))
-            path.replace(old / "run")
-            folder.replace(path)
-            shutil.rmtree(old)
-        else:
-            folder.replace(path)
+        if not target.exists():
+            folder.replace(target)
+            return
+        (target / "run.json").unlink(missing_ok=True)
+        for name in FILES:
+            if (folder / name).exists():
+                (folder / name).replace(target / name)
+            else:
+                (target / name).unlink(missing_ok=True)
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        with suppress(OSError):
+            target.rmdir()  # only if it is empty: reserved, and not to be
         raise
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def refuse_foreign(path: Path) -> None:
+    """Refuse a place that holds anything but a run of ours. Raises InputError."""
+    if not path.exists():
+        if path.is_symlink():
+            raise InputError("a link to nothing", path=path, fix="name a new folder with -o")
+        return
+    if not path.is_dir():
+        raise InputError("a file", path=path, fix="name a new folder with -o")
+    strangers = sorted(set(os.listdir(path)) - set(FILES))  # noqa: PTH208 - closed at once
+    if strangers:
+        raise InputError(
+            f"holds other files ({strangers[0]})", path=path, fix="name a new folder with -o"
+        )
+
+
+def reserve(path: Path) -> Path:
+    """Make a new, empty folder at `path`, or at `path-2`, `path-3` where others have come first."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number = 1
+    while True:
+        place = path if number == 1 else path.with_name(f"{path.name}-{number}")
+        try:
+            place.mkdir()
+        except FileExistsError:
+            number += 1
+        else:
+            return place
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -65,7 +119,9 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    pq.write_table(pa.table(dict(columns)), path, compression="zstd")
+    # An open file: a bare path could be read as the address of a file system.
+    with path.open("wb") as stream:
+        pq.write_table(pa.table(dict(columns)), stream, compression="zstd")
 
 
 def git_commit() -> str | None:
@@ -80,7 +136,3 @@ def git_commit() -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return f"{head}+" if changes else str(head)
-
-
-def _is_empty(path: Path) -> bool:
-    return path.is_dir() and not os.listdir(path)  # noqa: PTH208 - closed at once

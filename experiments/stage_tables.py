@@ -44,6 +44,7 @@ class StageTables:
         self._gold_ranks: dict[str, Integers] = {}
         self._shown: list[Integers] = []
         self._writer: Any = None
+        self._stream: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -56,6 +57,7 @@ class StageTables:
     ) -> None:
         if self._writer is not None:
             self._writer.close()
+            self._stream.close()
         if kind is None:
             self._write_texts()
 
@@ -149,9 +151,8 @@ class StageTables:
             }
         )
         if self._writer is None:
-            self._writer = pq.ParquetWriter(
-                self._folder / "candidates.parquet", table.schema, compression="zstd"
-            )
+            self._stream = (self._folder / "candidates.parquet").open("wb")
+            self._writer = pq.ParquetWriter(self._stream, table.schema, compression="zstd")
         self._writer.write_table(table.cast(self._writer.schema))
 
     def _write_texts(self) -> None:

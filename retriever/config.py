@@ -42,7 +42,7 @@ __all__ = [
 PRESETS = ("default", "seed")
 
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-Weight = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Weight = Annotated[float, Field(ge=0, le=1_000_000, allow_inf_nan=False)]
 Depth = Annotated[int, Field(ge=1, le=100_000)]
 K = TypeVar("K")
 V = TypeVar("V")
@@ -278,7 +278,8 @@ class RetrieverConfig(Section):
     def _something_is_ranked(self) -> Self:
         searched = [("dense", self.route.dense_search), ("bm25", self.route.bm25_search)]
         weights = [self.merge.weights.get(name, 1) for name, on in searched if on]
-        if not any(weights) and not any(":" in name for name in self.merge.weights):
+        named = [weight for name, weight in self.merge.weights.items() if ":" in name]
+        if not any(weights) and not any(named):
             raise ValueError(
                 "merge.weights gives 0 to every search that is on: nothing would be ranked"
             )
@@ -443,7 +444,8 @@ def _is_data(key: str) -> bool:
 def _set_at(values: dict[str, Any], path: str, value: Any) -> None:
     keys, at = path.split("."), values
     for depth, key in enumerate(keys):
-        if key not in at and not (depth and _is_data(keys[depth - 1])):
+        is_new_leaf = depth == len(keys) - 1 and depth > 0 and _is_data(keys[depth - 1])
+        if key not in at and not is_new_leaf:
             raise _unknown(".".join(keys[: depth + 1]), [*keys[:depth]], at, source=None)
         if depth == len(keys) - 1:
             at[key] = value
@@ -466,7 +468,8 @@ def _unknown(
         everything = dict(_leaves(RetrieverConfig().model_dump(mode="json")))
         leaf = path.rpartition(".")[2]
         same = [known_path for known_path in everything if known_path.rpartition(".")[2] == leaf]
-        fix = f"did you mean {same[0]}?" if same else f"known here: {', '.join(known)}"
+        here = f"known here: {', '.join(known)}" if known else "nothing stands below it"
+        fix = f"did you mean {same[0]}?" if same else here
     return InputError(f"{path} is no parameter", path=source, fix=fix)
 
 

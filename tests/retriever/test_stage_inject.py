@@ -49,7 +49,7 @@ def world_of(hits: list[int], extra: list[int]) -> World:
     routing = Routing((TEXT,), np.ones((1, 1), np.bool_), np.array([99], dtype=np.int32))
     rows = np.array([extra], dtype=np.int32).reshape(1, -1)
     slots = lay_out((TEXT,), [found.rows], rows, 1)
-    merged = merge(MergeConfig(), slots, [cut(routing, TEXT, found)], NAMES)
+    merged = merge(MergeConfig(), slots, [cut(routing, TEXT, found)], NAMES, ["model"])
     nothing = np.zeros(rows.shape)
     supplement = Supplement(NAMES, rows, np.zeros_like(rows), nothing, nothing, nothing, nothing)
     return World(slots, merged, supplement)
