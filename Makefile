@@ -33,6 +33,9 @@ bench: $(READY) ## Measure; every figure is a ratio within one run
 	$(BIN)/python benchmarks/shapes.py
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/evaluate.py
+	$(BIN)/python benchmarks/rank_weight.py
+	$(BIN)/python benchmarks/domain_threshold.py
+	$(BIN)/python benchmarks/kinase_lookup.py
 
 clean: ## Remove the environment and everything computed
 	rm -rf .venv .assay

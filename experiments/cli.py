@@ -291,6 +291,8 @@ def evaluate(
     judged = load(gold, asked.evaluation.split)
     if out is not None:
         refuse_foreign(out)
+    if track:
+        _check_tracking(experiment)
     if run is not None:
         evaluation = _evaluate_file(judged, asked, run, repair, out, quiet=as_json)
     else:
@@ -415,6 +417,14 @@ def _evaluate_file(
     return evaluate_run(judged, imported, asked.evaluation, folder, run.name)
 
 
+def _check_tracking(experiment: str) -> None:
+    """Refuse, before any work, a tracking server or experiment that cannot take the run."""
+    from experiments.tracking import check_tracking, default_tracking_uri
+    from retriever.store import store_folder
+
+    check_tracking(default_tracking_uri(store_folder()), experiment)
+
+
 def _track(
     evaluation: "Evaluation", judged: "GoldSet", asked: "RetrieverConfig", experiment: str
 ) -> dict[str, Any]:
@@ -515,7 +525,11 @@ def _print_hits(found: dict[str, Any]) -> None:
         typer.echo(f"     {text[:200]}{'…' if len(text) > 200 else ''}")
     if not found["results"]:
         typer.echo("nothing found")
+    from retriever.types import FALLBACKS
+
     for event in found["audit"]:
+        if event["event"] not in FALLBACKS:
+            continue
         _say(f"{event['stage']}: {event['event']} {event['detail'] or ''}")
 
 

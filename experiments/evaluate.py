@@ -30,19 +30,11 @@ from gold import GoldQuery, GoldSet, Run, read_corpus, write_qrels, write_run
 from retriever import Query, Retriever
 from retriever.config import EvaluationConfig
 from retriever.files import InputError
-from retriever.types import Scope
+from retriever.types import FALLBACKS, Scope
 
 __all__ = ["Evaluation", "evaluate", "evaluate_run", "measures_of"]
 
 Progress = Callable[[int, int], object]
-
-# Events of the audit that say something was not done as configured.
-FALLBACKS = (
-    "cross_encoder_fallback",
-    "route_added_text",
-    "route_skipped_collection",
-    "scope_empty",
-)
 
 # What a drill-down of one query shows without being asked for more.
 TEXTS_SHOWN = 10

@@ -65,6 +65,10 @@ _SPELLINGS = {
     "term_coverage": "coverage",
 } | {name: name for name in _NAMES}
 
+# Beyond it the exponential gains of one query could add up to more than a float holds.
+_LARGEST_EXPONENT = 1000
+_LARGEST_GRADE = 2**53  # the largest that a float holds exactly
+
 # numba's default threading layer ends the process when two threads enter a kernel at once.
 _KERNELS = threading.Lock()
 
@@ -169,12 +173,14 @@ def per_query(
     2, ... ranks, as `coverage_by_rank` gives it; coverage@k reads place k, or the last one of a
     shorter ranking (an empty one: 0). None or no entry means no expected terms: undefined, NaN.
 
-    Raises ValueError for a document twice in one ranking, a grade that is no integer, a
-    `relevant_from` below 1, gains too large to add up, or coverage asked for and not given.
+    Raises InputError, naming query and grade, for a grade beyond 2**53 or, with ndcg_burges, 1000:
+    its gain is too large to add up. Raises ValueError for a document twice in one ranking, a grade
+    that is no integer, a `relevant_from` below 1, or coverage asked for and not given.
     """
     if relevant_from < 1:
         raise ValueError(f"expected relevant_from of at least 1, got {relevant_from}")
     _check(rankings, qrels)
+    _check_sizes(qrels, measures)
     scorable = [
         query_id
         for query_id in sorted(qrels)
@@ -210,6 +216,21 @@ def _check(rankings: Mapping[str, Sequence[str]], qrels: Qrels) -> None:
             raise ValueError(f"query {query_id!r} ranks {twice!r} twice: keep its best rank")
 
 
+def _check_sizes(qrels: Qrels, measures: Sequence[Measure]) -> None:
+    exponential = any(measure.name == "ndcg_burges" for measure in measures)
+    largest = _LARGEST_EXPONENT if exponential else _LARGEST_GRADE
+    for query_id, judged in qrels.items():
+        for document_id, grade in judged.items():
+            if grade > largest or grade < -_LARGEST_GRADE:
+                # Python writes no integer of more than 4300 digits.
+                shown = grade if abs(grade) < 10**20 else f"of {grade.bit_length()} bits"
+                what = "2^grade overflows ndcg_burges" if exponential else "too large for a gain"
+                raise InputError(
+                    f"query {query_id!r}, document {document_id!r}: the grade {shown}: {what}",
+                    fix=f"grade at most {largest}",
+                )
+
+
 def _ranx_values(
     answers: Sequence[Sequence[str]],
     judgements: Sequence[Mapping[str, int]],
@@ -231,8 +252,6 @@ def _ranx_values(
         level = 1 if measure.name in _GRADED else relevant_from
         with _KERNELS:
             column = np.asarray(kernel(gold, run, measure.cutoff or 0, level), dtype=np.float64)
-        if not np.isfinite(column).all():
-            raise ValueError(f"{measure}: the gains overflow; are these grades meant as gains?")
         values[str(measure)] = column
     return values
 

@@ -1,5 +1,6 @@
 """What of an evaluation goes to MLflow."""
 
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -50,5 +51,5 @@ def track(
         "experiment_id": tracked.experiment_id,
         "uri": tracked.uri,
         "skipped": {reason: list(names) for reason, names in tracked.skipped.items()},
-        "open": f"mlflow ui --backend-store-uri {tracked.uri}",
+        "open": f"mlflow ui --backend-store-uri {shlex.quote(tracked.uri)}",
     }

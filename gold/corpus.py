@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gold.faults import Fault, Sink, refuse
-from gold.files import json_lines
+from gold.files import is_gzip, json_lines
 from gold.ids import read_id
 from gold.model import CorpusDocument
 
@@ -16,7 +16,7 @@ def read_corpus(path: Path | str) -> Iterator[CorpusDocument]:
     """Yield the documents of a gold set (or of one `corpus.jsonl`), in the file's order.
 
     Streamed: only the ids are held. Raises `InputError` naming file and line for broken JSON, a
-    missing or repeated id and a field of the wrong type.
+    missing or repeated id, a field of the wrong type and a gzip archive.
     """
     yield from documents(corpus_file(Path(path)), refuse)
 
@@ -36,6 +36,10 @@ def documents(path: Path, sink: Sink) -> Iterator[CorpusDocument]:
 
     A line without a usable id, or with one that stood before, is left out.
     """
+    if is_gzip(path):
+        message = "a gzip archive, which no retriever indexes"
+        sink(Fault("unreadable-file", path, None, message, "unpack it with gunzip"))
+        return
     seen: dict[str, int] = {}
     for line, record in json_lines(path, sink):
         document_id = read_id(record, path, line, sink)

@@ -90,10 +90,17 @@ def numbered_lines(path: Path, sink: Sink) -> Iterator[tuple[int, str]]:
         sink(Fault("blank-line", path, blank[0], message, "delete them"))
 
 
+def is_gzip(path: Path) -> bool:
+    """Tell whether a file is gzip by its content; False where it cannot be read."""
+    try:
+        with path.open("rb") as handle:
+            return handle.read(len(_GZIP)) == _GZIP
+    except OSError:
+        return False
+
+
 def _open(path: Path) -> BinaryIO:
-    with path.open("rb") as handle:
-        packed = handle.read(len(_GZIP)) == _GZIP
-    return cast(BinaryIO, gzip.open(path)) if packed else path.open("rb")
+    return cast(BinaryIO, gzip.open(path)) if is_gzip(path) else path.open("rb")
 
 
 class _DuplicateKeyError(ValueError):

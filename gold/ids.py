@@ -11,6 +11,7 @@ from typing import Any, Final
 from gold.faults import Fault, InputError, Sink
 from gold.files import encodes
 
+_SKIPPED_FIRST: Final = ("#", "\ufeff")
 _BREAKS_A_COLUMN: Final = re.compile(r"[\s\x00-\x1f\x7f-\x9f]")
 
 
@@ -59,27 +60,44 @@ def check_column(value: str, what: str, path: Path, *, first: bool = False) -> N
     if broken is not None:
         message = f"{what} {value!r} holds {broken}, which ends a column"
         raise InputError(message, path, fix=fix)
-    if first and value.startswith(("#", "\ufeff")):
+    if first and value.startswith(_SKIPPED_FIRST):
         message = f"{what} {value!r} starts with {value[0]!a}, which readers skip"
         raise InputError(message, path, fix=fix)
     if not encodes(value):
         raise InputError(f"{what} {value!r} cannot be written as UTF-8", path, fix=fix)
 
 
-def check_ids(lines: Mapping[str, int], path: Path, sink: Sink) -> None:
-    """Tell `sink` of ids that break a column, hide a character, or are equal after Unicode NFC.
+def check_written(
+    lines: Mapping[str, int], path: Path, sink: Sink, *, queries: bool = False
+) -> None:
+    """Tell `sink` of ids that no TREC file can hold, so that no run could be written.
 
-    `lines` maps each id to its line. NFC: Unicode Standard Annex 15.
+    `lines` maps each id to its line. A query's id stands first in its line, where `#` would start
+    a comment and U+FEFF the file.
     """
-    by_nfc: dict[str, str] = {}
     for identifier, line in lines.items():
-        if identifier.isascii() and identifier.isprintable() and " " not in identifier:
-            continue
         broken = broken_character(identifier)
         if broken is not None:
             message = f"the id {identifier!r} holds {broken}"
             sink(Fault("id-whitespace", path, line, message, "no TREC file can hold it; rename it"))
-        elif any(unicodedata.category(character) == "Cf" for character in identifier):
+        elif queries and identifier.startswith(_SKIPPED_FIRST):
+            message = f"the query id {identifier!a} starts with {identifier[0]!a}"
+            fix = "readers of TREC files skip it; rename it"
+            sink(Fault("bad-id", path, line, message, fix))
+
+
+def check_ids(lines: Mapping[str, int], path: Path, sink: Sink, *, queries: bool = False) -> None:
+    """Tell `sink` of ids that no TREC file holds, that hide a character, or are equal after NFC.
+
+    `lines` maps each id to its line. NFC: Unicode Standard Annex 15.
+    """
+    check_written(lines, path, sink, queries=queries)
+    by_nfc: dict[str, str] = {}
+    for identifier, line in lines.items():
+        if identifier.isascii() and identifier.isprintable() and " " not in identifier:
+            continue
+        hidden = any(unicodedata.category(character) == "Cf" for character in identifier)
+        if hidden and broken_character(identifier) is None:
             message = f"the id {identifier!a} holds a character that cannot be seen"
             sink(Fault("id-invisible", path, line, message, "delete the character"))
         normal = unicodedata.normalize("NFC", identifier)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from gold.faults import Fault, InputError, Sink, refuse
-from gold.ids import look_alikes, loose
+from gold.ids import check_written, look_alikes, loose
 from gold.model import GoldQuery, GoldSet, Qrels, Settings
 from gold.qrels import Judgements, read_judgements
 from gold.queries import as_record, read_queries
@@ -35,9 +35,10 @@ def load(path: Path | str, split: str = "test") -> GoldSet:
     BOM, CRLF, blank lines, an absent header line and identical repeats are tolerated (`validate`
     reports them), judgements of documents that the corpus lacks are kept, negative grades too
     (they are not relevant). Raises `InputError` naming file, line and remedy for everything that
-    `validate` calls an error in `gold.yaml`, `queries.jsonl` or this split's judgements, save for
-    an empty query and what it says of the characters of ids; and, listing the splits there are,
-    for a split that is missing.
+    `validate` calls an error in `gold.yaml`, `queries.jsonl` or this split's judgements (among
+    them ids, of judged queries and documents, that no TREC file can hold), save for an empty query
+    and ids that are equal after NFC; and, listing the splits there are, for a split that is
+    missing.
     """
     directory = gold_directory(path)
     present = splits(directory)
@@ -51,6 +52,7 @@ def load(path: Path | str, split: str = "test") -> GoldSet:
     if not judgements.grades:
         raise InputError("no judgement", qrels_path, fix="judge at least one query")
     check_queries(judgements, known.keys(), qrels_path, refuse)
+    check_judged_ids(judgements, qrels_path, refuse)
     queries = {i: query for i, (query, _) in known.items() if i in judgements.grades}
     qrels = {query_id: judgements.grades[query_id] for query_id in queries}
     return GoldSet(
@@ -90,6 +92,17 @@ def check_queries(judgements: Judgements, known: Collection[str], path: Path, si
             similar = look_alikes(known)
         message = f"query {query_id!r} is not in queries.jsonl"
         sink(Fault("unknown-query", path, min(lines.values()), message, hint(query_id, similar)))
+
+
+def check_judged_ids(judgements: Judgements, path: Path, sink: Sink) -> None:
+    """Tell `sink` of each judged query and document whose id no TREC file can hold, once an id."""
+    queries = {query_id: min(lines.values()) for query_id, lines in judgements.lines.items()}
+    documents: dict[str, int] = {}
+    for lines in judgements.lines.values():
+        for document_id, line in lines.items():
+            documents.setdefault(document_id, line)
+    check_written(queries, path, sink, queries=True)
+    check_written(documents, path, sink)
 
 
 def hint(identifier: str, similar: Mapping[str, str]) -> str:

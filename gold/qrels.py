@@ -20,6 +20,7 @@ _GRADE_NAMES: Final = frozenset(
     {"score", "relevance", "relevancy", "rel", "grade", "label", "judgement", "judgment"}
 )
 _BLANKS: Final = re.compile(r"[ \t\v\f\r]+")
+LARGEST_GRADE: Final = 1000  # 2**1000 is near the end of what a float holds
 _EXPECTED: Final = "expected query-id, corpus-id and score between tabs, or TREC's four columns"
 
 
@@ -36,7 +37,8 @@ def read_qrels(path: Path | str) -> dict[str, dict[str, int]]:
 
     Negative grades are kept as read, identical repeats tolerated; in the TREC layout a line that
     starts with `#` is a comment, as in trec_eval. Raises `InputError` naming file and line for a
-    wrong column count, a grade that is no integer (1.0 reads as 1) and two grades for one pair.
+    wrong column count, a grade that is no integer (1.0 reads as 1) or beyond 1000 either way, and
+    two grades for one pair.
     """
     return read_judgements(Path(path), refuse).grades
 
@@ -87,8 +89,13 @@ def _judgement(
         return None
     grade = parse_grade(token)
     if grade is None:
-        message = f"the grade {token!r} is not an integer"
+        message = f"the grade {token!r:.60} is not an integer"
         sink(Fault("bad-grade", path, line, message, "grades are integers: 0, 1, 2, ..."))
+        return None
+    if abs(grade) > LARGEST_GRADE:
+        message = f"query {query_id!r}: the grade {token!r:.60} is out of range"
+        fix = f"grades are integers from -{LARGEST_GRADE} to {LARGEST_GRADE}"
+        sink(Fault("bad-grade", path, line, message, fix))
         return None
     return query_id, document_id, grade
 

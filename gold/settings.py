@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from gold.faults import Fault, InputError, Sink
-from gold.files import read_bytes
+from gold.files import encodes, read_bytes
 from gold.model import Settings
 
 if TYPE_CHECKING:
@@ -141,6 +141,8 @@ def _tag(node: yaml.Node) -> str:
 def _text(node: yaml.Node, expected: str) -> str:
     if not isinstance(node.value, str) or _tag(node) not in _PLAIN_TAGS:
         raise ValueError(expected)
+    if not encodes(node.value):
+        raise ValueError(f"{expected} without half a surrogate pair, got {node.value!a:.60}")
     return node.value
 
 

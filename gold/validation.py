@@ -17,7 +17,7 @@ stable:
 | duplicate-key | error | a key twice in one JSON object |
 | bad-field | error | a field is missing or has the wrong type |
 | misplaced-field | warning | a metadata field outside `metadata`, where it is not read |
-| bad-id | error | an id is missing, empty or neither text nor integer |
+| bad-id | error | an id is missing, empty, neither text nor integer, or a query's starts with # |
 | numeric-id | warning | an id is an unquoted integer (read as its text) |
 | duplicate-id | error | an id stands twice in a file |
 | id-whitespace | error | an id holds a blank or a control character |
@@ -32,7 +32,7 @@ stable:
 | trec-layout | warning | TREC's four columns in a .tsv file |
 | space-separated | warning | columns parted by spaces (once a file, with the count) |
 | quoted-field | warning | a column starts with a quotation mark |
-| bad-grade | error | a grade is no integer |
+| bad-grade | error | a grade is no integer, or beyond 1000 either way |
 | negative-grade | warning | a grade is negative (kept, not relevant) |
 | undeclared-grade | warning | a grade that `gold.yaml` gives no meaning |
 | duplicate-judgement | warning | the same judgement twice |
@@ -63,7 +63,7 @@ from gold.corpus import documents
 from gold.faults import Fault, Severity, Sink, with_fix
 from gold.ids import check_ids, look_alikes
 from gold.leakage import near_duplicates, shared_relevance
-from gold.loading import check_queries, gold_directory, hint, splits
+from gold.loading import check_judged_ids, check_queries, gold_directory, hint, splits
 from gold.model import GoldQuery, Settings
 from gold.qrels import Judgements, read_judgements
 from gold.queries import read_queries
@@ -124,6 +124,7 @@ def validate(path: Path | str) -> Report:
         qrels_path = directory / "qrels" / f"{name}.tsv"
         judged[name] = read_judgements(qrels_path, sink)
         check_queries(judged[name], queries, qrels_path, sink)
+        check_judged_ids(judged[name], qrels_path, sink)
         _check_split(judged[name], settings, qrels_path, sink)
         if settings.level == "document":
             _check_documents(judged[name], document_lines, qrels_path, sink)
@@ -186,7 +187,8 @@ def _check_queries_file(path: Path, sink: Sink) -> dict[str, tuple[GoldQuery, in
             sink(Fault("empty-query", path, line, message, "give it one or delete it"))
     if not queries and path.is_file():
         sink(Fault("empty-file", path, None, "no query", "add queries"))
-    check_ids({query_id: line for query_id, (_, line) in queries.items()}, path, sink)
+    lines = {query_id: line for query_id, (_, line) in queries.items()}
+    check_ids(lines, path, sink, queries=True)
     return queries
 
 

@@ -3,11 +3,13 @@
 import json
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 __all__ = ["InputError", "read_json_lines", "write_atomically"]
+
+BOM = b"\xef\xbb\xbf"
 
 
 class InputError(ValueError):
@@ -40,35 +42,54 @@ def write_atomically(path: Path, content: bytes) -> None:
         raise
 
 
+def read_json_lines(file: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    """Yield (line number, object) of a JSON-lines file; blank lines are passed over.
+
+    A byte-order mark and CRLF endings are accepted. Raises InputError with the line of the first
+    fault: not UTF-8, not JSON, not an object, or a key twice in one object.
+    """
+    try:
+        stream = file.open("rb")
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror}", path=file) from error
+    with stream:
+        for line, raw in enumerate(stream, start=1):
+            record = _record(raw.removeprefix(BOM) if line == 1 else raw, file, line)
+            if record is not None:
+                yield line, record
+
+
+def _record(raw: bytes, file: Path, line: int) -> Mapping[str, Any] | None:
+    """Return the object of a line, None for a blank one."""
+    try:
+        text = raw.decode("utf-8").strip()
+        value = _DECODER.decode(text) if text else None
+    except UnicodeDecodeError as error:
+        raise InputError("not UTF-8", path=file, line=line, fix="re-save as UTF-8") from error
+    except _RepeatedKeyError as error:
+        raise InputError(str(error), path=file, line=line, fix="keep one of them") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"not JSON: {error}", path=file, line=line) from error
+    if text and not isinstance(value, dict):
+        raise InputError("expected a JSON object", path=file, line=line, fix="one object a line")
+    return value
+
+
+class _RepeatedKeyError(ValueError):
+    pass
+
+
+def _object(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    record = dict(pairs)
+    if len(record) != len(pairs):
+        names = [name for name, _ in pairs]
+        repeated = next(name for i, name in enumerate(names) if name in names[:i])
+        raise _RepeatedKeyError(f"the key {repeated!r} stands twice in one object")
+    return record
+
+
 def _refuse_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
-def read_json_lines(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    """Yield (line number, object) of a JSON-lines file; blank lines are passed over.
-
-    A byte-order mark and CRLF endings are accepted. Raises InputError with the line of the first
-    fault: not UTF-8, not JSON, or not an object.
-    """
-    try:
-        stream = path.open("rb")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
-    with stream:
-        for number, raw in enumerate(stream, start=1):
-            try:
-                text = raw.decode("utf-8-sig" if number == 1 else "utf-8").strip()
-                if not text:
-                    continue
-                value = json.loads(text, parse_constant=_refuse_constant)
-            except UnicodeDecodeError as error:
-                raise InputError("not UTF-8", path=path, line=number, fix="re-save as UTF-8") from (
-                    error
-                )
-            except (ValueError, RecursionError) as error:
-                raise InputError(f"not JSON: {error}", path=path, line=number) from error
-            if not isinstance(value, dict):
-                raise InputError(
-                    "expected a JSON object", path=path, line=number, fix="one object a line"
-                )
-            yield number, value
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_refuse_constant)

@@ -21,13 +21,14 @@ import sqlalchemy as sa
 from retriever.files import InputError
 from retriever.types import Scope
 
-__all__ = ["DocumentRecord", "Registry", "Scope", "ScopeResult", "fold_name"]
+__all__ = ["DocumentRecord", "Registry", "Scope", "ScopeResult", "fold_name", "sqlite_url"]
 
 # Rows a statement: enough for the round trips to vanish, few enough to stream any corpus.
 _BATCH = 2_000
 # Seconds a writer waits for another; SQLite's own default of 5 is shorter than a large build.
 _LOCK_TIMEOUT = 120
 _BUILD = "build the index first"
+_ANEW = "build the index anew"
 _DRIVERS = {"sqlite": "sqlite", "postgresql": "postgresql+psycopg"}
 # Any number does, as long as every writer of a registry takes the same one.
 _POSTGRES_WRITER_LOCK = 0x4153534159
@@ -106,6 +107,11 @@ def fold_name(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
 
 
+def sqlite_url(path: Path) -> sa.URL:
+    """Return the URL of an SQLite file: as text, a path with `?` in it would read otherwise."""
+    return sa.URL.create("sqlite", database=str(path.resolve()))
+
+
 class Registry:
     """The documents of every index in one database; close it, or use it as a context manager.
 
@@ -114,22 +120,28 @@ class Registry:
     has a NUL character or a lone surrogate, which no database keeps.
     """
 
-    def __init__(self, url: sa.URL) -> None:
-        self._url = url
+    def __init__(self, url: sa.URL, missing: str = _BUILD) -> None:
         self._is_sqlite = url.get_backend_name() == "sqlite"
         file = url.database if self._is_sqlite else None
-        self._file = Path(file) if file and file != ":memory:" else None
+        # Opened when first used: by then the process may be in another folder.
+        self._file = Path(file).resolve() if file and file != ":memory:" else None
+        self._url = url.set(database=str(self._file)) if self._file else url
+        self._missing = missing
         # How messages name the database: never with the password.
         self._place = url.render_as_string(hide_password=True)
 
     @classmethod
-    def open(cls, url: str) -> Self:
+    def open(cls, url: str | sa.URL, *, missing: str = _BUILD) -> Self:
         """Return the registry at `sqlite:///PATH` or `postgresql://USER@HOST/DATABASE`.
 
-        Raises InputError for any other URL.
+        `missing` is the remedy named when the file is not there. Raises InputError for any other
+        URL.
         """
         # Of a URL that is refused only the scheme is shown: the rest may hold a password.
-        scheme, separator, _ = url.partition("://")
+        if isinstance(url, sa.URL):
+            scheme, separator = url.drivername, "://"
+        else:
+            scheme, separator, _ = url.partition("://")
         driver = _DRIVERS.get(scheme.partition("+")[0])
         if driver is None or not separator:
             raise InputError(
@@ -137,7 +149,7 @@ class Registry:
                 fix="sqlite:///PATH or postgresql://USER@HOST/DATABASE",
             )
         try:
-            return cls(sa.make_url(url).set(drivername=driver))
+            return cls(sa.make_url(url).set(drivername=driver), missing)
         except ValueError as error:
             raise InputError(f"a registry cannot be at this {scheme} URL: {error}") from None
 
@@ -216,7 +228,7 @@ class Registry:
             for kind, (table, column) in _SETS.items():
                 for row in rows_of(table):
                     found[row["document_id"]][kind].append(row[column])
-        return {key: DocumentRecord(**found[key]) for key in document_ids if key in found}
+            return {key: DocumentRecord(**found[key]) for key in document_ids if key in found}
 
     def find_by_name(self, index_id: str, names: Sequence[str]) -> dict[str, tuple[str, ...]]:
         r"""Return for each of `names` the ids, sorted, of the documents whose name contains it.
@@ -291,9 +303,15 @@ class Registry:
         """Yield a connection that sees one state of the database throughout."""
         self._require_file()
         options = {} if self._is_sqlite else {"isolation_level": "REPEATABLE READ"}
-        with self._transaction(options) as connection:
-            self._require_tables(connection)
-            yield connection
+        try:
+            with self._transaction(options) as connection:
+                self._require_tables(connection)
+                yield connection
+        except InputError:
+            raise
+        except (ValueError, TypeError, LookupError) as error:
+            # Even SQLite's message may quote bytes that are no text.
+            raise InputError(f"damaged: {error}", path=self._place, fix=_ANEW) from error
 
     @contextmanager
     def _writing(self) -> Iterator[sa.Connection]:
@@ -313,12 +331,16 @@ class Registry:
                     yield connection
         except sa.exc.DBAPIError as error:
             reason = str(error.orig).strip().partition("\n")[0]
-            raise InputError(f"the registry failed: {reason}", path=self._place) from error
+            raise InputError(
+                f"the registry failed: {reason}",
+                path=self._place,
+                fix=_ANEW if self._is_sqlite else "",
+            ) from error
 
     def _require_file(self) -> None:
         """Refuse an SQLite file that is missing: opening it to read would make an empty one."""
         if self._file and not self._file.exists():
-            raise InputError("no such registry", path=self._file, fix=_BUILD)
+            raise InputError("no such registry", path=self._file, fix=self._missing)
 
     def _require_tables(self, connection: sa.Connection) -> None:
         if not sa.inspect(connection).has_table(_DOCUMENTS.name):

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "FALLBACKS",
     "AuditEvent",
     "Booleans",
     "Floats",
@@ -30,6 +31,14 @@ __all__ = [
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int32]
+
+# Events of the audit that say something was not done as configured.
+FALLBACKS = (
+    "cross_encoder_fallback",
+    "route_added_text",
+    "route_skipped_collection",
+    "scope_empty",
+)
 Booleans = npt.NDArray[np.bool_]
 
 

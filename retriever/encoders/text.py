@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -143,5 +144,7 @@ def _file_digest(path: Path, digests: Path) -> str:
     with path.open("rb") as stream:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if isinstance(known, dict):
-        write_atomically(digests, json.dumps({**known, key: digest}, indent=1).encode())
+        # The note only saves time: where the store cannot be written, a search does without.
+        with suppress(OSError):
+            write_atomically(digests, json.dumps({**known, key: digest}, indent=1).encode())
     return digest

@@ -10,17 +10,19 @@ orders by score, then by row; a chunk that shares no term with the query is no r
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from retriever.config import BM25Config
 from retriever.files import InputError
-from retriever.index.tokens import TOKENS_VERSION, Tokenizer
+from retriever.index.damage import read_array, reading
+from retriever.index.tokens import KINDS, TOKENS_VERSION, Tokenizer
 from retriever.types import Booleans, Floats, Integers
 
 __all__ = ["BM25Index"]
@@ -33,6 +35,7 @@ class BM25Index:
     """A term-document matrix of BM25 scores, by column: term t owns indptr[t]:indptr[t + 1].
 
     `rows` and `shares` hold the chunks of each term in rising order and what the term gives them.
+    `folder` is where they were read.
     """
 
     tokenizer: Tokenizer
@@ -41,6 +44,7 @@ class BM25Index:
     rows: Integers
     shares: Floats
     count: int
+    folder: Path | None = None
 
     @classmethod
     def build(cls, texts: Sequence[str], config: BM25Config) -> "BM25Index":
@@ -148,6 +152,10 @@ class BM25Index:
         spans = [slice(self.indptr[term], self.indptr[term + 1]) for term in known]
         rows = np.concatenate([self.rows[span] for span in spans])
         shares = np.concatenate([self.shares[span] for span in spans])
+        # The mapped rows are checked as they are used: checking all would read all.
+        if self.folder and len(rows) and (rows.min() < 0 or rows.max() >= self.count):
+            with reading(self.folder / "rows.npy"):
+                raise ValueError("a row that the collection does not have")
         totals = np.bincount(rows, weights=shares, minlength=self.count)
         matched = (
             np.unique(rows)
@@ -175,21 +183,43 @@ class BM25Index:
     def load(cls, folder: Path) -> "BM25Index":
         """Read what `save` wrote; the large arrays are mapped, not read.
 
-        Raises InputError for an index whose terms were made by another version.
+        Raises InputError for a damaged file, or terms that another version made.
         """
-        record = json.loads((folder / "terms.json").read_text("utf-8"))
-        if record["tokens_version"] != TOKENS_VERSION:
+        file = folder / "terms.json"
+        with reading(file):
+            record = json.loads(file.read_text("utf-8"))
+            version = record["tokens_version"]
+        if version != TOKENS_VERSION:
             raise InputError(
-                f"its terms are of version {record['tokens_version']}, this program's of "
-                f"{TOKENS_VERSION}",
+                f"its terms are of version {version}, this program's of {TOKENS_VERSION}",
                 path=folder,
                 fix="build the index anew",
             )
-        return cls(
-            Tokenizer(record["tokenizer"], frozenset(record["stop_words"])),
-            tuple(record["vocabulary"]),
-            np.load(folder / "indptr.npy"),
-            np.load(folder / "rows.npy", mmap_mode="r"),
-            np.load(folder / "shares.npy", mmap_mode="r"),
-            record["count"],
-        )
+        with reading(file):
+            tokenizer, vocabulary, count = _terms_of(record)
+        indptr = read_array(folder / "indptr.npy", np.int64)
+        rows = read_array(folder / "rows.npy", np.int32, mapped=True)
+        shares = read_array(folder / "shares.npy", np.float64, mapped=True)
+        with reading(folder / "indptr.npy"):
+            _check_spans(indptr, len(vocabulary), len(rows), len(shares))
+        return cls(tokenizer, vocabulary, indptr, rows, shares, count, folder)
+
+
+def _terms_of(record: Mapping[str, Any]) -> tuple[Tokenizer, tuple[str, ...], int]:
+    """Tokeniser, vocabulary and number of rows; ValueError for what `save` never wrote."""
+    kind, count = record["tokenizer"], record["count"]
+    vocabulary, stop_words = tuple(record["vocabulary"]), frozenset(record["stop_words"])
+    if kind not in KINDS:
+        raise ValueError(f"no tokenizer {kind!r}")
+    if type(count) is not int or count < 0:
+        raise ValueError(f"count is {count!r}")
+    if not all(isinstance(term, str) for term in (*vocabulary, *stop_words)):
+        raise ValueError("a term is no text")
+    return Tokenizer(kind, stop_words), vocabulary, count
+
+
+def _check_spans(indptr: npt.NDArray[np.int64], terms: int, rows: int, shares: int) -> None:
+    if len(indptr) != terms + 1 or rows != shares:
+        raise ValueError(f"{len(indptr) - 1} of {terms} terms, {rows} rows, {shares} shares")
+    if indptr[0] != 0 or indptr[-1] > rows or np.any(np.diff(indptr) < 0):
+        raise ValueError("the terms' places do not rise")

@@ -6,7 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from retriever.index.damage import reading
 from retriever.types import Integers
 
 __all__ = ["ChunkTable"]
@@ -26,10 +28,16 @@ COLUMNS = (
 
 
 class ChunkTable:
-    """Columns of chunks, mapped from an Arrow file; a text is read when it is asked for."""
+    """Columns of chunks, mapped from an Arrow file; a text is read when it is asked for.
 
-    def __init__(self, table: Any) -> None:
+    Whatever is read raises InputError where the file is damaged. `to_numpy`, `pa.array` and
+    `take` of a list are left alone: each imports pandas, which takes longer than a search.
+    """
+
+    def __init__(self, table: Any, file: Path) -> None:
         self._table = table
+        self._file = file
+        self._checked: dict[str, Any] = {}
 
     def __len__(self) -> int:
         return int(self._table.num_rows)
@@ -53,15 +61,23 @@ class ChunkTable:
 
     @classmethod
     def read(cls, path: Path) -> "ChunkTable":
-        """Map a file that `write` wrote."""
+        """Map a file that `write` wrote. Raises InputError for a damaged one."""
         import pyarrow as pa
 
-        return cls(pa.ipc.open_file(pa.memory_map(str(path))).read_all())
+        with reading(path):
+            table = pa.ipc.open_file(pa.memory_map(str(path))).read_all()
+            table.validate()
+            text = pa.large_utf8()
+            missing = [name for name in COLUMNS if table.schema.field(name).type != text]
+            if missing:
+                raise ValueError(f"the column {missing[0]} is no text")
+        return cls(table, path)
 
     @cached_property
     def chunk_ids(self) -> list[str]:
         """Id of every row."""
-        return list(self._table["chunk_id"].to_pylist())
+        with reading(self._file):
+            return list(self._column("chunk_id").to_pylist())
 
     @cached_property
     def document_ids(self) -> list[str]:
@@ -80,13 +96,14 @@ class ChunkTable:
 
     def rows_by_value(self, column: str) -> dict[str, Integers]:
         """Return, for a column of lists, the rows that hold each value, rising."""
-        lists = self._table[column].combine_chunks()
-        codes = lists.values.dictionary_encode()
-        offsets = lists.offsets.to_numpy()
-        owner = np.repeat(np.arange(len(lists)), np.diff(offsets))
-        of_value = codes.indices.to_numpy(zero_copy_only=False)[offsets[0] : offsets[-1]]
+        with reading(self._file):
+            lists = self._column(column).combine_chunks()
+            codes = lists.values.dictionary_encode()
+            offsets = np.from_dlpack(lists.offsets)
+            owner = np.repeat(np.arange(len(lists)), np.diff(offsets))
+            of_value = np.from_dlpack(codes.indices)[offsets[0] : offsets[-1]]
+            values = codes.dictionary.to_pylist()
         order = np.lexsort((owner, of_value))
-        values = codes.dictionary.to_pylist()
         starts = np.searchsorted(of_value[order], np.arange(len(values) + 1))
         return {
             value: np.unique(owner[order[starts[i] : starts[i + 1]]]).astype(np.int32)
@@ -101,21 +118,51 @@ class ChunkTable:
 
     def value(self, column: str, row: int) -> str:
         """Return one cell."""
-        return str(self._table[column][int(row)].as_py())
+        with reading(self._file):
+            return str(self._column(column)[int(row)].as_py())
 
     def values(self, column: str, rows: Sequence[int] | Integers) -> list[str]:
         """Return one column at some rows."""
         import pyarrow as pa
 
-        taken = self._table[column].take(pa.array(np.asarray(rows, dtype=np.int64)))
-        return list(taken.to_pylist())
+        wanted = np.ascontiguousarray(rows, dtype=np.int64)
+        places = pa.Array.from_buffers(pa.int64(), len(wanted), [None, pa.py_buffer(wanted)])
+        with reading(self._file):
+            return list(self._column(column).take(places).to_pylist())
 
     @cached_property
     def _documents(self) -> tuple[list[str], Integers]:
-        encoded = self._table["document_id"].combine_chunks().dictionary_encode()
-        names = encoded.dictionary.to_pylist()
+        with reading(self._file):
+            encoded = self._column("document_id").combine_chunks().dictionary_encode()
+            names = encoded.dictionary.to_pylist()
+            codes = np.from_dlpack(encoded.indices)
         order = sorted(range(len(names)), key=names.__getitem__)
         place = np.empty(len(names), dtype=np.int32)
         place[order] = np.arange(len(names), dtype=np.int32)
-        codes = place[encoded.indices.to_numpy(zero_copy_only=False)]
-        return [names[i] for i in order], codes
+        return [names[i] for i in order], place[codes]
+
+    def _column(self, name: str) -> Any:
+        """Return a column, checked when first used: Arrow follows a wrong offset anywhere."""
+        found = self._checked.get(name)
+        if found is None:
+            found = self._table[name]
+            for part in found.chunks:
+                if name in COLUMNS:
+                    _check_text(part)
+                else:
+                    part.validate(full=True)
+            self._checked[name] = found
+        return found
+
+
+def _check_text(array: Any) -> None:
+    """Raise ValueError unless the offsets of a text array rise within its data."""
+    array.validate()
+    if not len(array):
+        return
+    _, places, data = array.buffers()
+    offsets: npt.NDArray[np.int64] = np.frombuffer(places, dtype=np.int64)
+    offsets = offsets[array.offset : array.offset + len(array) + 1]
+    size = 0 if data is None else data.size
+    if array.null_count or offsets[0] < 0 or offsets[-1] > size or np.any(np.diff(offsets) < 0):
+        raise ValueError("the texts' places do not rise")

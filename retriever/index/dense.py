@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from retriever.files import InputError
+from retriever.index.damage import reading
 from retriever.types import Floats, Integers
 
 __all__ = ["DenseIndex", "unit_vectors"]
@@ -119,10 +120,18 @@ class DenseIndex:
 
     @classmethod
     def load(cls, folder: Path) -> "DenseIndex":
-        """Read what `save` wrote; the vectors are mapped, not read."""
+        """Read what `save` wrote; the vectors are mapped, not read. InputError where damaged."""
         import faiss
 
-        return cls(faiss.read_index(str(folder / "vectors.faiss"), faiss.IO_FLAG_MMAP_IFC))
+        file = folder / "vectors.faiss"
+        with reading(file):
+            flat = faiss.read_index(str(file), faiss.IO_FLAG_MMAP_IFC)
+            if (
+                not isinstance(flat, faiss.IndexFlat)
+                or flat.metric_type != faiss.METRIC_INNER_PRODUCT
+            ):
+                raise ValueError("no flat inner-product index")
+        return cls(flat)
 
 
 def unit_vectors(vectors: Vectors) -> Vectors:

@@ -10,21 +10,26 @@ any moment leaves the old index, or none, and never half of one. Writers hold a 
 import fcntl
 import hashlib
 import json
+import os
+import re
 import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from retriever.config import IndexConfig, Record
 from retriever.files import InputError, write_atomically
+from retriever.index.damage import GENERATION, current_generation, reading
 
 __all__ = ["CollectionRecord", "Manifest", "building", "index_fingerprint", "read_manifest"]
 
 FORMAT = 2
+# How write_atomically names what becomes the manifest.
+TEMPORARY = re.compile(r"\.manifest\.json\.\w+")
 
 
 class CollectionRecord(Record):
@@ -49,7 +54,7 @@ class Manifest(Record):
 
     format: int
     fingerprint: str
-    generation: str
+    generation: Annotated[str, Field(pattern=f"^{GENERATION.pattern}$")]
     namespace: str
     models: str
     index: IndexConfig
@@ -100,7 +105,7 @@ def read_manifest(path: Path) -> Manifest:
         raise InputError(
             "no index here", path=path, fix="make one: assay index CORPUS -o INDEX"
         ) from error
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"cannot be read: {error}", path=file, fix="build the index anew") from (
             error
         )
@@ -117,6 +122,8 @@ def read_manifest(path: Path) -> Manifest:
         place = path / manifest.generation / name
         size = place.stat().st_size if place.is_file() else None
         if size != record.size:
+            if current_generation(path) not in (None, manifest.generation):
+                return read_manifest(path)  # rebuilt between the two looks
             state = "missing" if size is None else f"{size} bytes, expected {record.size}"
             raise InputError(f"damaged: {state}", path=place, fix="build the index anew")
     return manifest
@@ -126,8 +133,12 @@ def verify_files(path: Path, manifest: Manifest) -> None:
     """Compare every file's SHA-256 with the manifest. Raises InputError naming the first fault."""
     for name, record in manifest.files.items():
         place = path / manifest.generation / name
-        if _file_record(place).sha256 != record.sha256:
-            raise InputError("damaged: its content has changed", path=place, fix="build it anew")
+        with reading(place):
+            found = _file_record(place)
+        if found.sha256 != record.sha256:
+            raise InputError(
+                "damaged: its content has changed", path=place, fix="build the index anew"
+            )
 
 
 @cache
@@ -164,48 +175,120 @@ class Generation:
 
 @contextmanager
 def building(path: Path) -> Iterator[Generation]:
-    """Hold the index's lock and offer a folder for a new generation; dropped on failure."""
-    path.mkdir(parents=True, exist_ok=True)
-    strangers = [item.name for item in path.iterdir() if not _is_ours(item)]
-    if strangers and not (path / "manifest.json").exists():
+    """Hold the index's lock and offer a folder for a new generation.
+
+    What is not published is dropped, and so are the folders that were made for it. Raises
+    InputError, and touches nothing, where the folder holds anything but an index.
+    """
+    _check_ours(path)
+    made = [folder for folder in (path, *path.parents) if not folder.exists()]
+    with _locked(path):
+        try:
+            _check_ours(path)
+            current = current_generation(path)
+            _drop_generations(path, keep=current)
+            number = int(current.rpartition("-")[2]) + 1 if current else 1
+            folder = path / f"generation-{number}"
+            folder.mkdir()
+            try:
+                yield Generation(path, folder)
+            finally:
+                if current_generation(path) != folder.name:
+                    shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            if not (path / "manifest.json").exists():
+                _remove_folders(path, made)
+
+
+@contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Hold the lock of an index directory, making the directory where it is missing."""
+    file = path / ".lock"
+    while True:
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            lock = file.open("a")
+        except FileNotFoundError:
+            continue  # a build that failed removed the folder in this moment
+        except OSError as error:
+            raise InputError(
+                f"cannot be written: {error.strerror}", path=path, fix="name another folder"
+            ) from error
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # The build that held it before may have failed and removed the file.
+            if _is_open_file(lock.fileno(), file):
+                yield
+                return
+
+
+def _is_open_file(handle: int, file: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(handle), file.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _check_ours(path: Path) -> None:
+    """Refuse a folder that holds anything and is no index of ours."""
+    if not path.exists():
+        return
+    if not path.is_dir():
+        raise InputError("this is a file, not a folder", path=path, fix="name a new folder")
+    manifest = path / "manifest.json"
+    if manifest.exists():
+        strangers = [] if _is_manifest(manifest) else [manifest.name]
+    else:
+        strangers = sorted(item.name for item in path.iterdir() if not _is_ours(item))
+    if strangers:
         raise InputError(
             f"the folder holds other files ({strangers[0]}) and no index",
             path=path,
-            fix="name a new folder",
+            fix="name a new folder, or delete this one",
         )
-    with (path / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        current = _current_generation(path)
-        _drop_generations(path, keep=current)
-        number = int(current.rpartition("-")[2]) + 1 if current else 1
-        folder = path / f"generation-{number}"
-        folder.mkdir()
-        try:
-            yield Generation(path, folder)
-        except BaseException:
-            if _current_generation(path) != folder.name:
-                shutil.rmtree(folder, ignore_errors=True)
-            raise
 
 
-def _is_ours(item: Path) -> bool:
-    return item.name.startswith(("generation-", ".manifest.json.", ".lock")) or (
-        item.name == "manifest.json"
+def _is_manifest(file: Path) -> bool:
+    """Tell whether a file is a manifest of this format or of an older one."""
+    try:
+        values = json.loads(file.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False
+    return (
+        isinstance(values, dict)
+        and isinstance(values.get("format"), int)
+        and isinstance(values.get("files"), dict)
+        and current_generation(file.parent) is not None
     )
 
 
-def _current_generation(path: Path) -> str | None:
-    try:
-        values = json.loads((path / "manifest.json").read_text("utf-8"))
-        return str(values["generation"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+def _is_ours(item: Path) -> bool:
+    return item.name == ".lock" or _is_temporary(item) or _is_generation(item)
+
+
+def _is_generation(item: Path) -> bool:
+    named = GENERATION.fullmatch(item.name) is not None
+    return named and item.is_dir() and not item.is_symlink()
+
+
+def _is_temporary(item: Path) -> bool:
+    return TEMPORARY.fullmatch(item.name) is not None and item.is_file()
 
 
 def _drop_generations(path: Path, keep: str | None) -> None:
-    for item in [*path.glob("generation-*"), *path.glob(".manifest.json.*")]:
-        if item.name != keep:
-            shutil.rmtree(item) if item.is_dir() else item.unlink()
+    for item in list(path.iterdir()):
+        if _is_generation(item) and item.name != keep:
+            shutil.rmtree(item)
+        elif _is_temporary(item):
+            item.unlink()
+
+
+def _remove_folders(path: Path, made: Sequence[Path]) -> None:
+    """Leave no trace of a failed first build: the lock goes, and the folders made for it."""
+    (path / ".lock").unlink(missing_ok=True)
+    with suppress(OSError):  # another build waits in one of them already
+        for folder in made:
+            folder.rmdir()
 
 
 def _file_record(path: Path) -> FileRecord:

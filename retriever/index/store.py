@@ -12,11 +12,14 @@ from retriever.config import BM25Config
 from retriever.encoders.base import Vectors
 from retriever.index.bm25 import BM25Index
 from retriever.index.chunks import ChunkTable
+from retriever.index.damage import read_array, reading
 from retriever.index.dense import DenseIndex
-from retriever.index.manifest import Manifest, read_manifest, verify_files
+from retriever.index.manifest import CollectionRecord, Manifest, read_manifest, verify_files
 from retriever.types import Floats, Found, Integers
 
 if TYPE_CHECKING:
+    from sqlalchemy import URL
+
     from retriever.registry import Registry
 
 __all__ = ["Collection", "Index"]
@@ -26,28 +29,49 @@ __all__ = ["Collection", "Index"]
 class Collection:
     """One collection: some rows of the chunk table, searched by meaning or by words.
 
-    The two indexes are read when first searched.
+    The two indexes are read when first searched. `total` is how many rows the chunk table has.
     """
 
     name: str
     folder: Path
-    text: bool
+    record: CollectionRecord
+    total: int
+
+    @property
+    def text(self) -> bool:
+        """Whether it is searched by words too."""
+        return self.record.text
 
     @cached_property
     def rows(self) -> Integers:
         """Chunk rows of the collection, rising, so that ties by place are ties by chunk id."""
-        rows: Integers = np.load(self.folder / "rows.npy")
+        file = self.folder / "rows.npy"
+        rows: Integers = read_array(file, np.int32)
+        with reading(file):
+            if len(rows) != self.record.chunks or np.any(np.diff(rows) <= 0):
+                raise ValueError(f"{len(rows)} rows of {self.record.chunks}, or they do not rise")
+            if len(rows) and (rows[0] < 0 or rows[-1] >= self.total):
+                raise ValueError("a row that the chunk table does not have")
         return rows
 
     @cached_property
     def dense(self) -> DenseIndex:
         """Vectors, place i for chunk `rows[i]`."""
-        return DenseIndex.load(self.folder / "dense")
+        found = DenseIndex.load(self.folder / "dense")
+        shape = (found.flat.ntotal, found.dimension)
+        with reading(self.folder / "dense" / "vectors.faiss"):
+            if shape != (self.record.chunks, self.record.dimension):
+                raise ValueError(f"vectors of shape {shape}")
+        return found
 
     @cached_property
     def bm25(self) -> BM25Index:
         """Terms, place i for chunk `rows[i]`."""
-        return BM25Index.load(self.folder / "bm25")
+        found = BM25Index.load(self.folder / "bm25")
+        with reading(self.folder / "bm25" / "terms.json"):
+            if found.count != self.record.chunks:
+                raise ValueError(f"terms of {found.count} chunks")
+        return found
 
     def search_dense(
         self,
@@ -135,8 +159,12 @@ class Index:
 
     @classmethod
     def open(cls, path: Path | str) -> "Index":
-        """Open an index. Raises InputError when it is absent or damaged."""
-        return cls(Path(path), read_manifest(Path(path)))
+        """Open an index. Raises InputError when it is absent or damaged.
+
+        Files are read when first needed, so the path is made absolute. Once another process has
+        rebuilt the index, what was not read yet raises InputError.
+        """
+        return cls(Path(path).resolve(), read_manifest(Path(path)))
 
     def verify(self) -> None:
         """Compare every file with its noted SHA-256; raises InputError naming the first fault."""
@@ -157,7 +185,8 @@ class Index:
         """Collections by name."""
         folder = self.folder / "collections"
         held = sorted(self.manifest.collections.items())
-        return {name: Collection(name, folder / name, record.text) for name, record in held}
+        total = self.manifest.chunks
+        return {name: Collection(name, folder / name, record, total) for name, record in held}
 
     @property
     def registry_id(self) -> str:
@@ -169,12 +198,16 @@ class Index:
         """The documents registry, opened when first asked."""
         from retriever.registry import Registry
 
-        return Registry.open(self.registry_url)
+        return Registry.open(
+            self.registry_url, missing="the index was rebuilt or removed: open it again"
+        )
 
     @property
-    def registry_url(self) -> str:
+    def registry_url(self) -> "URL":
         """Where the documents registry is."""
-        return f"sqlite:///{(self.folder / 'registry.sqlite').resolve()}"
+        from retriever.registry import sqlite_url
+
+        return sqlite_url(self.folder / "registry.sqlite")
 
 
 def best_of(places: Integers, cosines: Floats) -> tuple[Integers, Floats]:

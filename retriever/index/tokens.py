@@ -8,9 +8,12 @@ letters alone are stemmed. `plain` is bm25s' own; `whitespace` splits and lower-
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
-__all__ = ["TOKENS_VERSION", "Tokenizer"]
+__all__ = ["KINDS", "TOKENS_VERSION", "Tokenizer"]
+
+Kind = Literal["biomedical", "plain", "whitespace"]
+KINDS: tuple[str, ...] = get_args(Kind)
 
 # Raise it when a text can give other terms than before: an index and its queries must agree.
 TOKENS_VERSION = 1
@@ -26,12 +29,12 @@ _HYPHENS = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013\u2212", "-"))
 class Tokenizer:
     """Text to terms. `stop_words` is kept with the index, so that a search imports no more."""
 
-    kind: Literal["biomedical", "plain", "whitespace"]
+    kind: Kind
     stop_words: frozenset[str] = frozenset()
     _stems: dict[str, str] = field(default_factory=dict, compare=False, repr=False)
 
     @classmethod
-    def make(cls, kind: Literal["biomedical", "plain", "whitespace"]) -> "Tokenizer":
+    def make(cls, kind: Kind) -> "Tokenizer":
         """Return the tokeniser with bm25s' English stop list (none for `whitespace`)."""
         if kind == "whitespace":
             return cls(kind)

@@ -22,6 +22,7 @@ from retriever.index.manifest import (
     building,
     index_fingerprint,
     read_manifest,
+    verify_files,
 )
 from retriever.index.store import Collection, Index
 from retriever.ingest.chunk import Chunk, Document, chunk_documents
@@ -69,14 +70,14 @@ def plugin_prints(config: RetrieverConfig) -> dict[str, str]:
 
 
 def fingerprint_of(
-    corpus: Path,
+    corpus: Path | str,
     config: RetrieverConfig,
     encoders: Mapping[str, TextEncoder] | None = None,
 ) -> str:
     """Return the fingerprint that an index of `corpus` under `config` has or would have."""
     served = open_encoders(config.models) if encoders is None else encoders
     return index_fingerprint(
-        corpus_digest(corpus),
+        corpus_digest(Path(corpus)),
         config.namespace,
         config.index,
         {name: encoder.fingerprint for name, encoder in served.items()},
@@ -85,19 +86,21 @@ def fingerprint_of(
 
 
 def build_index(
-    corpus: Path,
-    out: Path,
+    corpus: Path | str,
+    out: Path | str,
     config: RetrieverConfig | None = None,
     *,
     encoders: Mapping[str, TextEncoder] | None = None,
-    cache: Path | None = None,
+    cache: Path | str | None = None,
     progress: Progress = lambda stage, total, done: None,
 ) -> BuildReport:
     """Build an index of a BEIR corpus in the folder `out`, replacing an older one in one step.
 
     `cache` keeps vectors between builds. Raises InputError for a bad corpus, a corpus without
-    text, or a folder that holds something else; the old index, if any, then stays.
+    text, or a folder that holds something else; the old index, if any, then stays. An index is
+    up to date when every file of it is as it was written; a damaged one is built anew.
     """
+    corpus, out, cache = Path(corpus), Path(out), None if cache is None else Path(cache)
     config = config or RetrieverConfig()
     served = open_encoders(config.models) if encoders is None else encoders
     if DEFAULT_COLLECTION not in served:
@@ -118,7 +121,7 @@ def build_index(
         sum(getattr(encoder, name) for encoder in cached.values())
         for name in ("computed", "reused")
     )
-    return BuildReport(Index(out, manifest), True, computed, reused)
+    return BuildReport(Index(out.resolve(), manifest), True, computed, reused)
 
 
 def _build(
@@ -157,12 +160,14 @@ def _build(
 
 
 def _is_current(out: Path, fingerprint: str) -> bool:
-    manifest: Manifest | None
     try:
         manifest = read_manifest(out)
+        if manifest.fingerprint != fingerprint:
+            return False
+        verify_files(out, manifest)
     except InputError:
         return False  # absent, damaged or of another version: it is built anew
-    return manifest.fingerprint == fingerprint
+    return True
 
 
 def _read(corpus: Path, progress: Progress) -> tuple[list[Document], int]:
@@ -295,7 +300,7 @@ def _write_registry(
     rows: Sequence[_Row],
     config: RetrieverConfig,
 ) -> None:
-    from retriever.registry import DocumentRecord, Registry
+    from retriever.registry import DocumentRecord, Registry, sqlite_url
 
     held: dict[int, set[str]] = {}
     for row in rows:
@@ -320,7 +325,7 @@ def _write_registry(
         )
         for i, (document, profile) in enumerate(zip(documents, profiles, strict=True))
     ]
-    with Registry.open(f"sqlite:///{path}") as registry:
+    with Registry.open(sqlite_url(path)) as registry:
         registry.replace("index", records)
 
 

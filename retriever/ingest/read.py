@@ -30,7 +30,8 @@ def corpus_digest(corpus: Path) -> str:
 def read_documents(corpus: Path) -> Iterator[Document]:
     """Yield the documents of a corpus in file order, ids as text.
 
-    Raises InputError with file and line for a missing or repeated id, or a field of another type.
+    Raises InputError with file and line for a missing or repeated id, a field of another type, a
+    key twice in one object, or text that no index can hold.
     """
     file = corpus_file(corpus)
     first_line: dict[str, int] = {}
@@ -71,6 +72,8 @@ def _id(record: Mapping[str, Any], file: Path, line: int) -> str:
         raise InputError(
             f"_id is {value!r}", path=file, line=line, fix='expected text, like "_id": "d1"'
         )
+    _check_encodes(value, "_id", file, line)
+    _check_no_nul(value, "_id", file, line)
     return value
 
 
@@ -80,10 +83,9 @@ def _text(record: Mapping[str, Any], key: str, file: Path, line: int) -> str:
         return ""
     if not isinstance(value, str):
         raise InputError(f"{key} is {type(value).__name__}, not text", path=file, line=line)
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"{key} holds a lone surrogate", path=file, line=line) from error
+    _check_encodes(value, key, file, line)
+    if key != "text":  # all others go into the registry, and no database keeps a NUL
+        _check_no_nul(value, key, file, line)
     return value
 
 
@@ -91,4 +93,21 @@ def _tags(metadata: Mapping[str, Any], file: Path, line: int) -> tuple[str, ...]
     tags = metadata.get("tags") or ()
     if not isinstance(tags, list | tuple) or not all(isinstance(tag, str) for tag in tags):
         raise InputError("tags is no list of texts", path=file, line=line)
+    for tag in tags:
+        _check_encodes(tag, "tags", file, line)
+        _check_no_nul(tag, "tags", file, line)
     return tuple(tags)
+
+
+def _check_encodes(value: str, key: str, file: Path, line: int) -> None:
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(
+            f"{key} holds a lone surrogate", path=file, line=line, fix="write the character itself"
+        ) from error
+
+
+def _check_no_nul(value: str, key: str, file: Path, line: int) -> None:
+    if "\0" in value:
+        raise InputError(f"{key} holds a NUL character", path=file, line=line, fix="remove it")

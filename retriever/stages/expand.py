@@ -14,7 +14,10 @@ def expand(
     collection: str,
     subscribers: Subscribers,
 ) -> tuple[Expansion, ...]:
-    """Return the expansion of each query for one collection; the raw text where none is given."""
+    """Return the expansion of each query for one collection; the raw text where none is given.
+
+    A query without any text asks for nothing: its vector would be near to arbitrary chunks.
+    """
     found = subscribers.first(
         "query_dense_expand",
         len(texts),
@@ -23,7 +26,8 @@ def expand(
         assemblies=assemblies,
         collection=collection,
     )
+    nothing = Expansion((), {}, ())
     return tuple(
-        expansion or Expansion((text,), {}, (text,))
+        (expansion or Expansion((text,), {}, (text,))) if text.strip() else nothing
         for text, expansion in zip(texts, found, strict=True)
     )

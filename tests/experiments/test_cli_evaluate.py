@@ -171,7 +171,7 @@ def test_folder_that_is_no_run_is_never_replaced(assay, gold: Path, tmp_path: Pa
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
     done = assay("evaluate", gold, "-o", tmp_path / "mine", "--no-track")
     assert done.code == 2
-    assert "exists and is no run" in done.err
+    assert "holds other files (thesis.txt)" in done.err
     assert [p.name for p in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 
 

@@ -277,8 +277,15 @@ def test_level_is_refused_when_it_makes_the_irrelevant_relevant(level):
 
 
 def test_exponential_gain_is_refused_when_a_grade_overflows_it():
-    with pytest.raises(ValueError, match="overflow"):
+    with pytest.raises(InputError, match=r"query 'q', document 'a': the grade 2000: .*overflow"):
         score(["a"], {"a": 2000}, "ndcg_burges@5")
+    assert score(["a"], {"a": 1000}, "ndcg_burges@5") == 1.0
+
+
+@pytest.mark.parametrize("grade", [10**400, -(10**400), 10**5000], ids=["big", "negative", "huge"])
+def test_grade_is_refused_when_no_float_holds_it(grade):
+    with pytest.raises(InputError, match=r"query 'q', document 'a': the grade of .* bits"):
+        score(["a"], {"a": grade}, "ndcg@5")
 
 
 def test_measure_is_refused_when_its_name_is_none_of_ours():

@@ -3,14 +3,17 @@
 import hashlib
 import json
 import math
+import socket
 import sqlite3
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 import pytest
 
-from experiments.tracking import DatasetRecord, default_tracking_uri, log_run
+from experiments.tracking import DatasetRecord, check_tracking, default_tracking_uri, log_run
 from retriever import InputError
 
 DATASET = DatasetRecord(name="smoke/test", digest="ab" * 32, source="/gold/smoke")
@@ -244,7 +247,7 @@ def test_store_is_refused_at_once_when_its_file_is_no_database(log, tmp_path):
 
 
 def test_password_is_not_shown_when_the_store_cannot_be_used(log):
-    with pytest.raises(InputError, match=r"://assay:\*\*\*@") as caught:
+    with pytest.raises(InputError, match=r"://\*\*\*@host/runs") as caught:
         log(uri="nodatabase://assay:s3cret@host/runs")
     assert "s3cret" not in str(caught.value)
 
@@ -296,3 +299,133 @@ def test_processes_all_log_in_silence_when_none_has_made_the_store(tmp_path, run
             ("two", "FINISHED"),
         ]
     database.close()
+
+
+def test_run_reads_back_when_the_folder_has_signs_of_a_url(log, tmp_path):
+    store = tmp_path / "what?y=1 %20 é"
+    tracked = log(uri=default_tracking_uri(store), metrics={"mrr": 0.5}, artifact_root=store / "a")
+    assert read(tracked).data.metrics == {"mrr": 0.5}
+    with open(artifact(tracked, "run.json")) as kept:  # noqa: PTH123
+        assert kept.read() == "{}"
+    assert sorted(path.name for path in store.iterdir()) == ["a", "mlflow.db", "mlflow.db.lock"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "what?y=1 %20 é"]
+
+
+def test_experiment_is_refused_when_it_was_deleted(log):
+    from mlflow.tracking import MlflowClient
+
+    tracked = log(experiment="gone")
+    MlflowClient(tracked.uri).delete_experiment(tracked.experiment_id)
+    with pytest.raises(InputError, match=r"'gone' is deleted .*restore") as caught:
+        check_tracking(tracked.uri, "gone")
+    assert "MLFLOW_TRACKING_URI" not in str(caught.value)
+    with pytest.raises(InputError, match="'gone' is deleted"):
+        log(experiment="gone")
+
+
+@pytest.mark.parametrize("name", ["", " \t", "x" * 501, "\ud800"])
+def test_experiment_is_refused_when_mlflow_cannot_take_its_name(log, folder, name):
+    with pytest.raises(InputError, match="the name of the MLflow experiment") as caught:
+        check_tracking(default_tracking_uri(folder), name)
+    assert "MLFLOW_TRACKING_URI" not in str(caught.value)
+    with pytest.raises(InputError, match="the name of the MLflow experiment"):
+        log(experiment=name)
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("foo://x", "unknown scheme 'foo'"),
+        ("postgres://h/x", "unknown scheme 'postgres'"),
+        ("mysql://u:pass@h/x", "driver is not installed"),
+        ("mysql+nodriver://h/x", "Can't load plugin"),
+        ("postgresql://u:se/c@ret@h/x", "more than one @"),
+        ("postgresql://h:port/x", "invalid literal"),
+        ("nodatabase://u:se/c @ret@h", r"nodatabase://\*\*\*@h: unknown"),
+        ("http://", "no host"),
+        ("http://h:99999", "Port out of range"),
+        ("sqlite://", "would be lost"),
+        ("sqlite:///", "would be lost"),
+        ("sqlite:///:memory:", "would be lost"),
+        ("sqlite:///file:x?mode=memory&uri=true", "no plain path"),
+        ("sqlite://h/x", "no plain path"),
+    ],
+)
+def test_store_is_refused_before_any_work_when_its_uri_says_so(uri, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match=message) as caught:
+        check_tracking(uri, "e")
+    assert "\n" not in str(caught.value)
+    assert not any(secret in str(caught.value) for secret in ("se/c", "ret@", "pass@"))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("scheme", ["postgresql+psycopg://u:s3cret@", "http://u:s3cret@"])
+def test_store_is_refused_in_one_line_when_its_server_is_dead(scheme, monkeypatch):
+    for proxy in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
+        monkeypatch.delenv(proxy, raising=False)
+    with socket.socket() as bound:  # bound and not listening: it refuses
+        bound.bind(("127.0.0.1", 0))
+        uri = f"{scheme}127.0.0.1:{bound.getsockname()[1]}/x"
+        with pytest.raises(InputError, match=r"://\*\*\*@127.*no answer from") as caught:
+            check_tracking(uri, "e")
+    assert "\n" not in str(caught.value)
+    assert "s3cret" not in str(caught.value)
+
+
+def test_sqlite_file_is_refused_before_any_work_when_it_cannot_be_written(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("no database")
+    for uri, message in [
+        (f"sqlite:///{file}", "file is not a database"),
+        (f"sqlite:///{file}/below/mlflow.db", "is not a folder"),
+        (f"sqlite:///{tmp_path}", "is a folder"),
+    ]:
+        with pytest.raises(InputError, match=message):
+            check_tracking(uri, "e")
+    check_tracking(f"sqlite:///{tmp_path}/a/b/mlflow.db", "e")
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_folder_is_refused_before_any_work_when_it_is_read_only(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.access", lambda path, mode: False)  # root may write anywhere
+    with pytest.raises(InputError, match="cannot be written"):
+        check_tracking(f"sqlite:///{tmp_path}/a/mlflow.db", "e")
+
+
+def test_sqlite_path_is_shown_whole_when_it_has_an_at_sign(log, tmp_path):
+    store = tmp_path / "a@b"
+    assert read(log(uri=default_tracking_uri(store))).info.status == "FINISHED"
+
+
+def test_store_is_whole_when_a_process_was_killed_while_it_made_one(log, tmp_path):
+    store, run = tmp_path / "killed", tmp_path / "run"
+    command = [sys.executable, "-c", LOG_FROM_A_PROCESS, str(store), str(run), "killed"]
+    for share in (0.02, 0.5, 0.9):
+        with subprocess.Popen(command) as process:
+            try:
+                wait_for_schema(store, share, process)
+            finally:
+                process.kill()
+        assert not (store / "mlflow.db").exists()
+    tracked = log(uri=default_tracking_uri(store))
+    assert read(tracked).info.status == "FINISHED"
+    names = {path.name for path in store.iterdir()}
+    assert names == {"artifacts", "mlflow.db", "mlflow.db.lock"}
+
+
+WHOLE_SCHEMA_BYTES = 950_000
+
+
+def wait_for_schema(store, share, process):
+    """Wait until a process has written this share of the tables of a new store."""
+    deadline = time.monotonic() + 100
+    while time.monotonic() < deadline and process.poll() is None:
+        sizes = []
+        for path in store.glob(".mlflow.db.new-*"):
+            with suppress(FileNotFoundError):  # a journal comes and goes
+                sizes.append(path.stat().st_size)
+        if sizes and max(sizes) >= share * WHOLE_SCHEMA_BYTES:
+            return
+        time.sleep(0.002)
+    raise AssertionError("the tables were made before they could be caught")

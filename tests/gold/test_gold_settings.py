@@ -59,13 +59,20 @@ def test_text_stays_as_written_when_yaml_would_read_another_type(
         "cutoffs: []", "cutoffs: [5, 5]", "cutoffs: [0]", "cutoffs: [5.0]", "grades: [a, b]",
         "grades: {one: a}", "grades: {1: [a]}", "grades: {1: a, 1: b}", "version: [1]",
         "relevant_from: !!python/object/apply:os.getcwd []", "name: !!python/name:os.getcwd x",
-        "relevant_from: 2024-13-45", "coverage_threshold: !!float x",
+        r'name: "\ud800"', r'licence: "a\udfff"', r'version: "\ud83d\ude00"',
+        r'grades: {1: "\ud800"}', r'level: "\ud800"', "relevant_from: 2024-13-45",
+        "coverage_threshold: !!float x",
     ],
 )  # fmt: skip
 def test_line_and_expectation_are_named_when_a_value_is_wrong(make_set: MakeSet, line: str) -> None:
     name = line.split(":")[0]
     with pytest.raises(InputError, match=rf"gold\.yaml:2: {name} is wrong \(expected "):
         load(make_set(settings=f"# note\n{line}\n"))
+
+
+def test_half_a_surrogate_pair_is_told_when_validated(make_set: MakeSet) -> None:
+    report = validate(make_set(settings='name: "\\ud800"\n'))
+    assert [(problem.line, problem.code) for problem in report.problems] == [(1, "bad-setting")]
 
 
 def test_nearest_name_is_given_when_a_setting_is_unknown(make_set: MakeSet) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import re
 from collections.abc import Callable
@@ -156,6 +157,57 @@ def test_both_lines_are_named_when_ids_are_equal_after_nfc(
     assert "line 3" in problem.message
 
 
+@pytest.mark.parametrize(
+    ("identifier", "code"),
+    [("#q1", "bad-id"), ("q\u00a01", "id-whitespace"), ("q\u20281", "id-whitespace")],
+)
+def test_query_id_is_refused_when_no_run_file_can_hold_it(
+    make_set: MakeSet, identifier: str, code: str
+) -> None:
+    path = make_set(
+        queries=[*QUERIES, *with_ids(identifier)],
+        qrels=HEADER + f"q1\td1\t1\nq2\td2\t1\n{identifier}\td1\t1\n",
+    )
+    assert found(path) == [("queries.jsonl", 3, code), ("qrels/test.tsv", 4, code)]
+    with pytest.raises(InputError, match=r"test\.tsv:4: the .*id .*rename"):
+        load(path)
+
+
+@pytest.mark.parametrize("identifier", ["d\u00a09", "d 9"])
+def test_judged_document_is_refused_when_no_run_file_can_hold_its_id(
+    make_set: MakeSet, identifier: str
+) -> None:
+    path = make_set(qrels=HEADER + f"q1\td1\t1\nq2\td2\t1\nq2\t{identifier}\t1\n")
+    assert ("qrels/test.tsv", 4, "id-whitespace") in found(path)
+    with pytest.raises(InputError, match=r"test\.tsv:4: the id .* holds"):
+        load(path)
+
+
+def test_document_id_is_fine_when_it_starts_with_a_hash(make_set: MakeSet) -> None:
+    path = make_set(corpus=[*CORPUS, *with_ids("#3")], qrels=HEADER + "q1\td1\t1\nq2\t#3\t1\n")
+    assert found(path) == []
+
+
+@pytest.mark.parametrize("grade", ["1001", "-1001", "9" * 400, "1e300"])
+def test_grade_is_refused_when_it_is_out_of_range(make_set: MakeSet, grade: str) -> None:
+    path = make_set(qrels=HEADER + f"q1\td1\t1000\nq2\td2\t-1000\nq2\td1\t{grade}\n")
+    assert ("qrels/test.tsv", 4, "bad-grade") in found(path)
+    with pytest.raises(
+        InputError, match=r"test\.tsv:4: query 'q2': the grade .* out of range"
+    ) as e:
+        load(path)
+    assert len(str(e.value)) < 300
+
+
+def test_corpus_is_refused_when_it_is_gzip(make_set: MakeSet) -> None:
+    path = make_set()
+    corpus = path / "corpus.jsonl"
+    corpus.write_bytes(gzip.compress(corpus.read_bytes()))
+    report = validate(path)
+    assert ("corpus.jsonl", None, "unreadable-file") in found(path)
+    assert not report.ok
+
+
 def test_look_alike_is_named_when_a_document_is_unknown(make_set: MakeSet) -> None:
     path = make_set(corpus=with_ids("007", "d2"), qrels=HEADER + "q1\t7\t1\nq2\t7\t1\nq2\td2\t1\n")
     (problem,) = validate(path).problems
@@ -240,12 +292,16 @@ def test_nothing_but_input_error_is_raised_when_files_are_garbled(
         loaded = True
     except InputError:
         loaded = False
-    of_ids_or_corpus = {"id-whitespace", "id-nfc", "empty-query"}
     fatal = [
         problem
         for problem in report.problems
         if problem.severity == "error"
         and problem.file != "corpus.jsonl"
-        and problem.code not in of_ids_or_corpus
+        and problem.code not in {"id-nfc", "empty-query"}
+        # Ids that no TREC file can hold are fatal where they are judged.
+        and not (
+            problem.file == "queries.jsonl"
+            and (problem.code == "id-whitespace" or "the query id" in problem.message)
+        )
     ]
     assert loaded == (not fatal)

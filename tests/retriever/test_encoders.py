@@ -217,3 +217,11 @@ def test_noted_digest_is_reused_until_the_file_changes(tiny_bert: Path, tmp_path
     assert any(key.startswith(str(tiny_bert / "model.safetensors")) for key in noted)
     (tmp_path / "digests.json").write_text("damaged")
     assert encoder_of(str(tiny_bert), tmp_path).fingerprint == first
+
+
+def test_fingerprint_needs_no_folder_that_can_be_written(tmp_path: Path) -> None:
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    noted = encoder_of(str(tmp_path / "model"), tmp_path).fingerprint
+    (tmp_path / "file").write_text("no folder can be made here, whoever asks")
+    assert encoder_of(str(tmp_path / "model"), tmp_path / "file").fingerprint == noted

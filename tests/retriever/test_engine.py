@@ -209,6 +209,11 @@ def test_any_text_is_a_query(tmp_path: Path, query: str) -> None:
     assert [hit.rank for hit in result.hits] == list(range(1, len(result.hits) + 1))
 
 
+@pytest.mark.parametrize("query", ["", " \t"])
+def test_query_without_text_finds_nothing(tmp_path: Path, query: str) -> None:
+    assert opened(["egfr dose"], tmp_path).search(query).hits == ()
+
+
 def test_lone_surrogate_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="surrogate"):
         opened(["egfr dose"], tmp_path).search("\ud800")

@@ -3,12 +3,14 @@
 import itertools
 import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import tempfile
 import unicodedata
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,7 +19,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from retriever.files import InputError
-from retriever.registry import DocumentRecord, Registry, Scope, ScopeResult, fold_name
+from retriever.registry import DocumentRecord, Registry, Scope, ScopeResult, fold_name, sqlite_url
 
 MakeURL = Callable[[], str]
 
@@ -414,3 +416,39 @@ def test_closed_registry_opens_again_when_used(registry: Registry) -> None:
     registry.replace("one", [record("a")])
     registry.close()
     assert registry.count("one") == 1
+
+
+def test_path_of_any_characters_is_one_file(tmp_path: Path) -> None:
+    file = tmp_path / "a?b%20c #ü.sqlite"
+    with Registry.open(sqlite_url(file)) as registry:
+        registry.replace("one", [record("a")])
+        assert registry.count("one") == 1
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_relative_path_stays_when_the_process_changes_its_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "other").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with Registry.open("sqlite:///registry.sqlite") as registry:
+        monkeypatch.chdir(tmp_path / "other")
+        registry.replace("one", [record("a")])
+        assert registry.count("one") == 1
+    assert (tmp_path / "registry.sqlite").exists()
+
+
+def test_missing_file_names_the_remedy_it_was_given(tmp_path: Path) -> None:
+    registry = Registry.open(sqlite_url(tmp_path / "absent.sqlite"), missing="open it again")
+    with pytest.raises(InputError, match=r"no such registry \(open it again\)"):
+        registry.count("one")
+
+
+def test_damaged_row_is_one_line(tmp_path: Path) -> None:
+    file = tmp_path / "registry.sqlite"
+    with Registry.open(sqlite_url(file)) as registry:
+        registry.replace("one", [record("a", signals={"x": 1.0})])
+        with closing(sqlite3.connect(file)) as connection, connection:
+            connection.execute("UPDATE documents SET signals = '{'")
+        with pytest.raises(InputError, match=r"damaged: .*\(build the index anew\)"):
+            registry.get("one", ["a"])
