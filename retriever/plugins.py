@@ -32,11 +32,25 @@ def _manager() -> pluggy.PluginManager:
 def register(plugin: Plugin) -> None:
     """Make a plugin known to this process. Raises ValueError for a name that is taken."""
     _manager().register(plugin, name=plugin.name)
+    _caller.cache_clear()
 
 
 def unregister(name: str) -> None:
     """Forget a plugin that was registered."""
     _manager().unregister(name=name)
+    _caller.cache_clear()
+
+
+@cache
+def _caller(hook: str, name: str) -> tuple[Callable[..., Any], Sequence[str]]:
+    """Return what calls a hook of one plugin alone, and the arguments that the hook may take.
+
+    Made once: pluggy reads the signatures of all plugins each time.
+    """
+    manager = _manager()
+    others = [plugin for other, plugin in manager.list_name_plugin() if other != name]
+    caller = manager.subset_hook_caller(hook, remove_plugins=[p for p in others if p is not None])
+    return caller, getattr(manager.hook, hook).spec.argnames
 
 
 def installed() -> dict[str, Plugin]:
@@ -114,15 +128,13 @@ class Subscribers:
     def _call(
         self, hook: str, stage: str, arguments: dict[str, Any]
     ) -> Sequence[tuple[Plugin, Any]]:
-        manager, found = _manager(), []
+        found = []
         for plugin in self.plugins:
-            others = [p for p in manager.get_plugins() if p is not plugin]
-            caller: Callable[..., Any] = manager.subset_hook_caller(hook, remove_plugins=others)
+            caller, wanted = _caller(hook, plugin.name)
             settings = self.settings[plugin.name]
             given = dict(arguments)
             given["part"] = getattr(settings, stage, None) if stage else None
             given["settings"] = settings
-            wanted = getattr(manager.hook, hook).spec.argnames
             answers = caller(**{name: given[name] for name in wanted if name in given})
             found.append((plugin, answers[0] if answers else None))
         return found
