@@ -62,16 +62,13 @@ def inject(
     order = np.argsort(key, axis=1, kind="stable").astype(np.int32)
     fresh = merged.node[query, slot] < 0
     node = merged.node.copy()
-    names = {name: i for i, name in enumerate(collections)}
-    known = np.array([names[name] for name in supplement.collections if name in names] or [0])
     if query.size:
-        found_in = supplement.collection[query, place]
-        known = np.array([names[name] for name in supplement.collections], dtype=np.int32)
-        node[query[fresh], slot[fresh]] = known[found_in[fresh]]
+        known = np.array([collections.index(c) for c in supplement.collections], dtype=np.int32)
+        node[query[fresh], slot[fresh]] = known[supplement.collection[query, place][fresh]]
     count = merged.count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
-    shown = np.where(places < np.minimum(count, section.rerank_pool)[:, None], 1, 0)
     pool = np.zeros((queries, width), dtype=np.bool_)
-    np.put_along_axis(pool, order.astype(np.int64), shown.astype(np.bool_), axis=1)
+    inside = places < np.minimum(count, section.rerank_pool)[:, None]
+    np.put_along_axis(pool, order.astype(np.int64), inside, axis=1)
     where = np.any(injected, axis=1)
     audit = (AuditEvent("inject", "supplement_injected", where),) if where.any() else ()
     return Injected(order, count.astype(np.int32), node, injected, pool, audit)

@@ -148,13 +148,16 @@ def _ranking(by_chunk: Floats, by_node: Floats | None, best: Integers, weight: F
     )
 
 
-def minmax(score: Floats, member: Booleans) -> Floats:
-    """Bring each row of scores to [0, 1] over its members; equal scores give 1s, others 0s."""
+def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
+    """Bring each row of scores to [0, 1] over its members; outside 0.
+
+    Members that all score the same get `equal`: 1 in the merge, 0 in tier 2.
+    """
     low = np.where(member, score, np.inf).min(axis=1, keepdims=True, initial=np.inf)
     high = np.where(member, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
     with np.errstate(invalid="ignore"):
         span = high - low
-        scaled = np.divide(score - low, span, out=np.ones(score.shape), where=span > 0)
+        scaled = np.divide(score - low, span, out=np.full(score.shape, equal), where=span > 0)
     return np.where(member, scaled, 0.0)
 
 

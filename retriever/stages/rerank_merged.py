@@ -15,6 +15,7 @@ from retriever.files import InputError
 from retriever.hooks import MergedFeatures
 from retriever.index.store import Index
 from retriever.stages.inject import Injected
+from retriever.stages.merge import minmax
 from retriever.types import AuditEvent, Booleans, Floats, Ranking, Reranked, Slots
 
 __all__ = [
@@ -91,7 +92,7 @@ def rerank_domain(
     pool = injected.pool
     own = pool & ~injected.injected
     merged_score = np.where(np.isfinite(merged.score), merged.score, 0.0)
-    rank_norm = np.where(injected.injected, 0.0, scaled(merged_score, own))
+    rank_norm = np.where(injected.injected, 0.0, minmax(merged_score, own, equal=0.0))
     audit = [AuditEvent("rerank_merged", "rerank_t2_domain", np.any(pool, axis=1))]
     raw = np.full(pool.shape, np.nan)
     weights = dict(offered.weights)
@@ -100,7 +101,9 @@ def rerank_domain(
         ce_norm = np.zeros(pool.shape)
     else:
         raw, failed = pairs
-        ce_norm = np.where(failed[:, None], rank_norm, scaled(raw, pool & ~failed[:, None]))
+        ce_norm = np.where(
+            failed[:, None], rank_norm, minmax(raw, pool & ~failed[:, None], equal=0.0)
+        )
         if failed.any():
             audit.append(AuditEvent("rerank_merged", "cross_encoder_fallback", failed))
     terms = {"ce_norm": ce_norm, "rank_norm": rank_norm, **features}
@@ -137,16 +140,6 @@ def pass_through(merged: Ranking, injected: Injected) -> Reranked:
     audit = (AuditEvent("rerank_merged", "rerank_t2_passthrough", everyone),)
     nothing = np.full(injected.pool.shape, np.nan)
     return _ordered(injected, merged, nothing, {}, {}, audit)
-
-
-def scaled(values: Floats, member: Booleans) -> Floats:
-    """Min-max over each query's members; all equal, or none: 0. Outside: 0."""
-    low = np.where(member, values, np.inf).min(axis=1, keepdims=True, initial=np.inf)
-    high = np.where(member, values, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
-    with np.errstate(invalid="ignore"):
-        span = high - low
-        found = np.divide(values - low, span, out=np.zeros(values.shape), where=span > 0)
-    return np.where(member, found, 0.0)
 
 
 def _ordered(
