@@ -95,6 +95,7 @@ def evaluate(
         "kind": "retriever",
         "system": {"name": "assay", "namespace": retriever.config.namespace},
         "index": {
+            "path": str(retriever.index.path.resolve()),
             "fingerprint": manifest.fingerprint,
             "documents": manifest.documents,
             "skipped": dict(manifest.skipped),
@@ -239,6 +240,7 @@ def _score(
         **about,
         "gold": {
             "name": gold.name,
+            "path": str(gold.path.resolve()),
             "version": gold.version,
             "split": gold.split,
             "level": gold.level,

@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from mlflow.tracking import MlflowClient
     from sqlalchemy.engine import URL
 
-__all__ = ["DatasetRecord", "TrackedRun", "check_tracking", "default_tracking_uri", "log_run"]
+__all__ = [
+    "DatasetRecord",
+    "TrackedRun",
+    "check_tracking",
+    "default_tracking_uri",
+    "log_run",
+    "open_client",
+]
 
 FULL_PARAMETERS = "parameters_in_full.json"
 
@@ -156,7 +163,7 @@ def log_run(
 
     try:
         with _one_process(uri):
-            client = _client(uri)
+            client = open_client(uri)
             experiment_id = _experiment_id(client, experiment, _artifact_uri(uri, artifact_root))
             run_id = client.create_run(experiment_id, run_name=name, tags=dict(tags)).info.run_id
             try:
@@ -483,7 +490,10 @@ def _quiet_tables() -> Iterator[None]:
         yield
 
 
-def _client(uri: str) -> "MlflowClient":
+def open_client(uri: str) -> "MlflowClient":
+    """Return a client of a store, with MLflow's own log lines, links and telemetry off."""
+    for variable, value in _QUIET.items():
+        os.environ.setdefault(variable, value)
     from mlflow.tracking import MlflowClient
 
     with _quiet_tables():

@@ -1,0 +1,1 @@
+"""The commands of `assay`, a file each; `experiments.cli` lists them."""

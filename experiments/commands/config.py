@@ -1,0 +1,51 @@
+"""`assay config`: show, compare and check configurations."""
+
+import json
+from typing import Annotated
+
+import typer
+
+from experiments.commands.opening import config_from
+from experiments.commands.options import Config, Json, Sets
+from experiments.commands.terminal import print_json
+
+app = typer.Typer(help="Show, compare and check configurations.", no_args_is_help=True)
+
+
+@app.command("show")
+def show(config: Config = None, sets: Sets = None, as_json: Json = False) -> None:
+    """Print the whole configuration with its fingerprint."""
+    loaded = config_from(config, sets)
+    if as_json:
+        print_json({"fingerprint": loaded.fingerprint, "config": loaded.model_dump(mode="json")})
+    else:
+        typer.echo(f"# fingerprint {loaded.fingerprint}")
+        typer.echo(loaded.to_yaml(), nl=False)
+
+
+@app.command("diff")
+def diff(
+    one: Annotated[str, typer.Argument(help="A YAML file or a preset's name.")],
+    other: Annotated[str, typer.Argument(help="A YAML file or a preset's name.")],
+    as_json: Json = False,
+) -> None:
+    """Print the parameters in which two configurations differ."""
+    from retriever.config import difference, load_config
+
+    found = difference(load_config(one), load_config(other))
+    if as_json:
+        print_json({path: {"one": a, "other": b} for path, (a, b) in found.items()})
+        return
+    for path, (a, b) in found.items():
+        typer.echo(f"{path}: {json.dumps(a)} -> {json.dumps(b)}")
+    if not found:
+        typer.echo("no difference")
+
+
+@app.command("validate")
+def validate(
+    files: Annotated[list[str], typer.Argument(help="YAML files or presets' names.")],
+) -> None:
+    """Check configurations."""
+    for file in files:
+        typer.echo(f"{file}: ok, fingerprint {config_from(file, None).fingerprint[:16]}")

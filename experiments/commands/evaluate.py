@@ -1,0 +1,169 @@
+"""`assay evaluate`: score a retriever, or anyone's run, on a gold set."""
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.commands.opening import config_for_index, config_from, new_run, vector_cache
+from experiments.commands.options import Config, Json, Sets
+from experiments.commands.terminal import print_json, progress_bars, say, warm_up
+
+if TYPE_CHECKING:
+    from experiments.evaluate import Evaluation
+    from gold import GoldSet
+    from retriever import RetrieverConfig
+
+
+def evaluate(
+    gold: Annotated[Path, typer.Argument(help="The folder of a gold set.")],
+    index: Annotated[
+        Path | None, typer.Option("--index", help="An index; without it one is built and kept.")
+    ] = None,
+    config: Config = None,
+    split: Annotated[str | None, typer.Option("--split", help="Split of the judgements.")] = None,
+    sets: Sets = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", help="Score this run (TREC, ranx or BEIR JSON) and search nothing."),
+    ] = None,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Of a document twice in --run keep the best, counted.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The folder of the run; a run there is replaced."),
+    ] = None,
+    latency: Annotated[
+        int, typer.Option("--latency", min=0, help="Time this many queries one by one, by stage.")
+    ] = 0,
+    track: Annotated[bool, typer.Option(help="Log the run to MLflow.")] = True,
+    experiment: Annotated[str, typer.Option("--experiment", help="MLflow experiment.")] = "assay",
+    as_json: Json = False,
+) -> None:
+    """Evaluate a retriever, or anyone's run, on a gold set."""
+    from experiments.run import refuse_foreign
+    from gold import load
+    from retriever.files import InputError
+
+    settings = [*(sets or []), *([f"evaluation.split={json.dumps(split)}"] if split else [])]
+    if run is not None and (index or latency):
+        raise InputError("--run scores a file: --index and --latency have no part in it")
+    if repair and run is None:
+        raise InputError("--repair is about the file of --run", fix="give --run FILE")
+    asked = config_from(config, settings)
+    judged = load(gold, asked.evaluation.split)
+    if out is not None:
+        refuse_foreign(out)
+    if track:
+        _check_tracking(experiment)
+    if run is not None:
+        evaluation = _evaluate_file(judged, asked, run, repair, out, quiet=as_json)
+    else:
+        evaluation = _evaluate_retriever(
+            judged, asked, index, config, settings, out, latency, as_json
+        )
+    tracked = _track(evaluation, judged, asked, experiment) if track else None
+    if as_json:
+        print_json(_evaluation_summary(evaluation, tracked))
+        return
+    from experiments.show import print_evaluation
+
+    print_evaluation(evaluation)
+    typer.echo(f"run: {evaluation.path}")
+    if tracked:
+        typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
+        for what, names in tracked["skipped"].items():
+            typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
+
+
+def _evaluate_retriever(
+    judged: "GoldSet",
+    asked: "RetrieverConfig",
+    index: Path | None,
+    source: str | None,
+    sets: list[str],
+    out: Path | None,
+    latency: int,
+    quiet: bool,
+) -> "Evaluation":
+    from experiments.evaluate import evaluate as run_evaluation
+    from experiments.evaluate import measures_of
+    from retriever import Index, Retriever, build_index
+    from retriever.ingest.build import fingerprint_of
+    from retriever.store import store_folder
+
+    measures_of(asked.evaluation)
+    if index is None:
+        index = store_folder() / "indexes" / fingerprint_of(judged.path, asked)[:16]
+        with progress_bars(quiet) as progress:
+            report = build_index(judged.path, index, asked, cache=vector_cache(), progress=progress)
+        opened = report.index
+        if not quiet:
+            say(f"index: {index} ({'built' if report.built else 'up to date'})")
+    else:
+        opened = Index.open(index)
+        asked = config_for_index(opened, source, sets)
+    retriever = Retriever.open(opened, asked, cache=vector_cache())
+    folder = out or new_run(judged.name, asked.fingerprint)
+    warm_up(quiet)
+    with progress_bars(quiet) as progress:
+        return run_evaluation(
+            judged,
+            retriever,
+            folder,
+            latency=latency,
+            progress=lambda total, done: progress("search", total, done),
+        )
+
+
+def _evaluate_file(
+    judged: "GoldSet",
+    asked: "RetrieverConfig",
+    run: Path,
+    repair: bool,
+    out: Path | None,
+    quiet: bool,
+) -> "Evaluation":
+    from experiments.evaluate import evaluate_run
+    from gold import read_run
+
+    imported = read_run(run, repair=repair)
+    folder = out or new_run(judged.name, run.stem)
+    warm_up(quiet)
+    return evaluate_run(judged, imported, asked.evaluation, folder, run.name)
+
+
+def _check_tracking(experiment: str) -> None:
+    """Refuse, before any work, a tracking server or experiment that cannot take the run."""
+    from experiments.tracking import check_tracking, default_tracking_uri
+    from retriever.store import store_folder
+
+    check_tracking(default_tracking_uri(store_folder()), experiment)
+
+
+def _track(
+    evaluation: "Evaluation", judged: "GoldSet", asked: "RetrieverConfig", experiment: str
+) -> dict[str, Any]:
+    from experiments.tracked import track
+    from retriever.store import store_folder
+
+    return track(evaluation, judged, asked, experiment, store_folder())
+
+
+def _evaluation_summary(evaluation: "Evaluation", tracked: dict[str, Any] | None) -> dict[str, Any]:
+    record = evaluation.record
+    kept = (
+        "queries",
+        "unanswered",
+        "unscorable",
+        "metrics",
+        "by_type",
+        "by_workflow",
+        "classes",
+        "fallbacks",
+        "seconds",
+        "latency_ms",
+    )
+    return {"run": str(evaluation.path), **{key: record[key] for key in kept}, "mlflow": tracked}

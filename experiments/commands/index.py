@@ -1,0 +1,47 @@
+"""`assay index`: build an index of a corpus."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.opening import config_from, vector_cache
+from experiments.commands.options import Config, Json, Sets
+from experiments.commands.terminal import print_json, progress_bars
+
+
+def index(
+    corpus: Annotated[Path, typer.Argument(help="corpus.jsonl, or the folder that holds it.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the index.")],
+    config: Config = None,
+    sets: Sets = None,
+    as_json: Json = False,
+) -> None:
+    """Build an index of a corpus; a rerun reuses every vector that was made before."""
+    from retriever import build_index
+
+    with progress_bars(quiet=as_json) as progress:
+        report = build_index(
+            corpus, out, config_from(config, sets), cache=vector_cache(), progress=progress
+        )
+    manifest = report.index.manifest
+    summary = {
+        "index": str(out),
+        "built": report.built,
+        "fingerprint": manifest.fingerprint,
+        "documents": manifest.documents,
+        "skipped": dict(manifest.skipped),
+        "chunks": manifest.chunks,
+        "vectors_computed": report.computed,
+        "vectors_reused": report.reused,
+    }
+    if as_json:
+        print_json(summary)
+        return
+    if not report.built:
+        typer.echo(f"{out} is up to date")
+    skipped = sum(manifest.skipped.values())
+    typer.echo(
+        f"{manifest.documents} documents ({skipped} without text skipped), {manifest.chunks} "
+        f"chunks; vectors: {report.computed} computed, {report.reused} from the cache"
+    )

@@ -1,0 +1,57 @@
+"""Where a command's configuration, retriever and folders come from."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from retriever import Retriever, RetrieverConfig
+
+__all__ = ["config_for_index", "config_from", "new_run", "open_retriever", "vector_cache"]
+
+
+def config_from(source: str | None, sets: list[str] | None) -> "RetrieverConfig":
+    """Read a YAML file or a preset and apply `--set` to it."""
+    from retriever.config import load_config
+
+    return load_config(source, sets or ())
+
+
+def config_for_index(opened: Any, source: str | None, sets: list[str] | None) -> "RetrieverConfig":
+    """Return what is asked for; what an index was built with stands unless a file is named."""
+    if source is not None:
+        return config_from(source, sets)
+    from retriever.config import load_config, parse_sets
+
+    built = {
+        "index": opened.manifest.index.model_dump(mode="json"),
+        "models": opened.manifest.models,
+        "namespace": opened.manifest.namespace,
+    }
+    return load_config().with_overrides({**built, **parse_sets(sets or ())})
+
+
+def open_retriever(index: Path, source: str | None, sets: list[str] | None) -> "Retriever":
+    """Open an index; what the index was built with stands unless a configuration is named."""
+    from retriever import Index, Retriever
+
+    opened = Index.open(index)
+    return Retriever.open(opened, config_for_index(opened, source, sets))
+
+
+def new_run(name: str, what: str) -> Path:
+    """Name a run's folder in the store by time, gold set and what was run."""
+    from datetime import UTC, datetime
+
+    from experiments.run import reserve
+    from retriever.store import store_folder
+
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in f"{name[:60]}-{what[:12]}")
+    return reserve(store_folder() / "runs" / f"{stamp}-{kept}")
+
+
+def vector_cache() -> Path:
+    """Return the folder where vectors are kept by content."""
+    from retriever.store import store_folder
+
+    return store_folder() / "cache" / "vectors"

@@ -1,0 +1,17 @@
+"""Options that several commands take, and the exit codes of all."""
+
+from typing import Annotated
+
+import typer
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "NEGATIVE", "Config", "Json", "Sets"]
+
+NEGATIVE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+
+Config = Annotated[
+    str | None, typer.Option("--config", "-c", help="A YAML file or a preset's name.")
+]
+Sets = Annotated[
+    list[str] | None, typer.Option("--set", help="One parameter, merge.rrf_k=20; may repeat.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]

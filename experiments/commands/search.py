@@ -1,0 +1,71 @@
+"""`assay search`: ask an index."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from experiments.commands.opening import open_retriever
+from experiments.commands.options import Config, Json, Sets
+from experiments.commands.terminal import print_json, say
+
+
+def search(
+    index: Annotated[Path, typer.Argument(help="The folder of an index.")],
+    text: Annotated[str, typer.Argument(help="The query.")],
+    config: Config = None,
+    sets: Sets = None,
+    kb_names: Annotated[
+        list[str] | None, typer.Option("--kb", help="Search this knowledge base; may repeat.")
+    ] = None,
+    document_ids: Annotated[
+        list[str] | None, typer.Option("--document", help="Search this document; may repeat.")
+    ] = None,
+    tags: Annotated[
+        list[str] | None, typer.Option("--tag", help="Search documents so tagged; may repeat.")
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show how every number came about.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Search an index; --kb, --document and --tag restrict it (any of a kind, all kinds)."""
+    from retriever import Query
+    from retriever.explain import explain as explained
+    from retriever.explain import shown
+    from retriever.types import Scope
+
+    retriever = open_retriever(index, config, sets)
+    scope = Scope(tuple(kb_names or ()), tuple(document_ids or ()), tuple(tags or ()))
+    query = Query(text, scope=scope)
+    if explain:
+        found = explained(retriever, retriever.trace([query]))
+    else:
+        (result,) = retriever.search_many([query])
+        found = shown(result)
+    if as_json:
+        print_json(found)
+        return
+    _print_hits(found)
+    if explain:
+        import yaml
+
+        rest = {key: value for key, value in found.items() if key not in ("query", "results")}
+        typer.echo(yaml.safe_dump(rest, sort_keys=False, allow_unicode=True), nl=False)
+
+
+def _print_hits(found: dict[str, Any]) -> None:
+    for hit in found["results"]:
+        typer.echo(
+            f"{hit['rank']:>3}. {hit['document_id']}  {hit['score']:.6f}  [{hit['chunk_id']}]"
+        )
+        text = " ".join(hit["text"].split())
+        typer.echo(f"     {text[:200]}{'…' if len(text) > 200 else ''}")
+    if not found["results"]:
+        typer.echo("nothing found")
+    from retriever.types import FALLBACKS
+
+    for event in found["audit"]:
+        if event["event"] not in FALLBACKS:
+            continue
+        say(f"{event['stage']}: {event['event']} {event['detail'] or ''}")

@@ -1,0 +1,147 @@
+"""Runs that were recorded: find one by path, MLflow run id or alias, read it, open it again."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from experiments.run import FORMAT
+from retriever.files import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gold import GoldSet
+    from retriever import Retriever, RetrieverConfig
+
+__all__ = ["RecordedRun", "find_run", "reopen"]
+
+
+@dataclass(frozen=True)
+class RecordedRun:
+    """A run directory, read when asked: `record` is run.json, the tables are data frames."""
+
+    path: Path
+    record: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path) -> "RecordedRun":
+        """Read run.json of a run directory. Raises InputError when it is none."""
+        file = path / "run.json"
+        try:
+            record = json.loads(file.read_text("utf-8"))
+        except FileNotFoundError as error:
+            raise InputError(
+                "no run directory (it has no run.json)",
+                path=path,
+                fix="give the folder that assay evaluate wrote",
+            ) from error
+        except ValueError as error:
+            raise InputError(
+                f"no JSON: {error}", path=file, fix="evaluate anew into this folder"
+            ) from error
+        if not isinstance(record, dict) or record.get("format") != FORMAT:
+            found = record.get("format") if isinstance(record, dict) else None
+            raise InputError(
+                f"run format {found!r}; this version reads {FORMAT}",
+                path=file,
+                fix="evaluate anew",
+            )
+        return cls(path, record)
+
+    @property
+    def is_imported(self) -> bool:
+        """Whether somebody else's ranking was scored: there is no retriever to ask again."""
+        return bool(self.record["kind"] == "imported")
+
+    @cached_property
+    def queries(self) -> "pd.DataFrame":
+        """A row a query: figures, class, evidence, rank of the gold after each stage."""
+        return self._table("queries.parquet")
+
+    @cached_property
+    def candidates(self) -> "pd.DataFrame":
+        """A row a candidate: rank and score after every stage, each term of the final formula."""
+        return self._table("candidates.parquet")
+
+    @cached_property
+    def texts(self) -> "pd.DataFrame":
+        """What a drill-down shows of the chunks."""
+        return self._table("texts.parquet")
+
+    @cached_property
+    def config(self) -> "RetrieverConfig":
+        """The configuration of the run. Raises InputError for an imported run, which has none."""
+        from retriever.config import load_config
+
+        if self.is_imported:
+            raise InputError(
+                "an imported ranking has no configuration",
+                path=self.path,
+                fix="evaluate a configuration: assay evaluate GOLD --config FILE",
+            )
+        return load_config(self.path / "config.yaml")
+
+    def _table(self, name: str) -> "pd.DataFrame":
+        import pandas as pd
+
+        path = self.path / name
+        if not path.is_file():
+            raise InputError(f"the run holds no {name}", path=self.path, fix="evaluate anew")
+        try:
+            with path.open("rb") as stream:
+                return pd.read_parquet(stream)
+        except (OSError, ValueError) as error:
+            raise InputError(f"cannot be read: {error}", path=path, fix="evaluate anew") from error
+
+
+def find_run(name: str) -> RecordedRun:
+    """Return a run by what a command was given: an existing path, an MLflow run id, an alias."""
+    path = Path(name)
+    if path.exists():
+        return RecordedRun.open(path)
+    from experiments.registered import MODEL, artifacts_of, run_of_alias
+
+    run_id = run_of_alias(name) or name
+    folder = artifacts_of(run_id)
+    if folder is None:
+        raise InputError(
+            f"{name!r} is no folder, no MLflow run with its artifacts, and no alias of the model "
+            f"{MODEL}",
+            fix="give a folder that assay evaluate wrote",
+        )
+    return RecordedRun.open(folder)
+
+
+def reopen(
+    run: RecordedRun, *, gold: Path | None = None, index: Path | None = None
+) -> "tuple[GoldSet, Retriever]":
+    """Open the gold set, the index and the configuration of a run, to ask them again.
+
+    `gold` and `index` say where they are now, if they have moved. Raises InputError when one has
+    gone, or is no longer what the run was made with.
+    """
+    from gold import load
+    from retriever import Index, Retriever
+    from retriever.store import store_folder
+
+    config = run.config
+    recorded = run.record
+    place = gold or Path(recorded["gold"]["path"])
+    if not place.is_dir():
+        raise InputError("the run's gold set is not there", path=place, fix="give --gold FOLDER")
+    judged = load(place, recorded["gold"]["split"])
+    if judged.digest != recorded["gold"]["digest"]:
+        raise InputError(
+            "the gold set has changed since the run was made", path=place, fix="evaluate anew"
+        )
+    folder = index or Path(recorded["index"]["path"])
+    opened = Index.open(folder)
+    if opened.manifest.fingerprint != recorded["index"]["fingerprint"]:
+        raise InputError(
+            "the index is not the one the run was made with", path=folder, fix="evaluate anew"
+        )
+    cache = store_folder() / "cache" / "vectors"
+    return judged, Retriever.open(opened, config, cache=cache)
