@@ -71,6 +71,7 @@ def _fail(message: str) -> NoReturn:
 
 
 def _is_input_error(error: Exception) -> bool:
-    """Tell bad input, said by either package, from a fault of ours, which keeps its traceback."""
-    loaded = [sys.modules[m] for m in ("retriever.files", "gold.faults") if m in sys.modules]
+    """Tell bad input, said by any package, from a fault of ours, which keeps its traceback."""
+    sources = ("retriever.files", "gold.faults", "reports.faults")
+    loaded = [sys.modules[m] for m in sources if m in sys.modules]
     return isinstance(error, tuple(module.InputError for module in loaded))
