@@ -30,7 +30,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from retriever.biomed.domain import Domain, DomainConfig, DomainVerdict, route_documents, sketch
+from retriever.biomed.arbiter import Domain
+from retriever.biomed.domain import DomainConfig, DomainVerdict, route_documents, sketch
 from retriever.biomed.lexicon import load_lexicon
 from retriever.encoders.cache import CachedEncoder
 from retriever.ingest.chunk import Document, chunk_documents

@@ -17,7 +17,6 @@ import yaml
 from pydantic import (
     AfterValidator,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     PlainSerializer,
@@ -27,6 +26,8 @@ from pydantic import (
 )
 
 from retriever.files import InputError
+from retriever.plugin_sections import PluginSections
+from retriever.strict_yaml import load_yaml, read_yaml
 
 __all__ = [
     "PRESETS",
@@ -36,7 +37,6 @@ __all__ = [
     "difference",
     "load_config",
     "parse_sets",
-    "read_yaml",
 ]
 
 PRESETS = ("default", "seed")
@@ -214,40 +214,6 @@ class EvaluationConfig(Section):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
-def _plugin_sections(values: Any) -> Any:
-    """Give every installed plugin its section, checked by the model that the plugin supplies."""
-    from retriever.plugins import installed
-
-    if not isinstance(values, Mapping):
-        raise ValueError("expected a section a plugin")  # noqa: TRY004 - pydantic reports it
-    known = installed()
-    for name in values:
-        if name not in known:
-            raise ValueError(f"no plugin {name!r} is installed; known: {', '.join(known)}")
-    return MappingProxyType(
-        {name: _section_of(name, p.config_model, values.get(name, {})) for name, p in known.items()}
-    )
-
-
-def _section_of(name: str, model: type[BaseModel], value: Any) -> BaseModel:
-    """Check one plugin's section; its faults are placed below the plugin's name."""
-    if isinstance(value, model):
-        return value
-    try:
-        return model.model_validate(value)
-    except ValidationError as error:
-        lines: list[Any] = error.errors(include_url=False)
-        placed = [{**line, "loc": (name, *line["loc"])} for line in lines]
-        raise ValidationError.from_exception_data(error.title, placed) from error  # type: ignore[arg-type]
-
-
-PluginSections = Annotated[
-    Mapping[str, Any],
-    BeforeValidator(_plugin_sections),
-    PlainSerializer(lambda parts: {name: p.model_dump(mode="json") for name, p in parts.items()}),
-]
-
-
 class RetrieverConfig(Section):
     """The whole tree. Immutable; `with_overrides` makes another."""
 
@@ -374,55 +340,8 @@ def _digest(value: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-class _UniqueKeyLoader(yaml.SafeLoader):
-    """Safe YAML in which the same key twice is an error and aliases are refused."""
-
-    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        if self.check_event(yaml.events.AliasEvent):
-            alias = self.peek_event()  # type: ignore[no-untyped-call]
-            raise yaml.MarkedYAMLError(
-                problem="aliases (*name) are not read here", problem_mark=alias.start_mark
-            )
-        return super().compose_node(parent, index)
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        seen = set()
-        for key_node, _ in node.value:
-            key = self.construct_object(key_node, deep=True)
-            if not isinstance(key, str):
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key!r} is not text", problem_mark=key_node.start_mark
-                )
-            if key in seen:
-                raise yaml.MarkedYAMLError(
-                    problem=f"key {key!r} stands twice", problem_mark=key_node.start_mark
-                )
-            seen.add(key)
-        return super().construct_mapping(node, deep)
-
-
-def _load_yaml(text: str, source: object) -> Any:
-    try:
-        return yaml.load(text, Loader=_UniqueKeyLoader)  # noqa: S506 - a SafeLoader, stricter
-    except yaml.MarkedYAMLError as error:
-        line = error.problem_mark.line + 1 if error.problem_mark else None
-        raise InputError(f"not YAML: {error.problem}", path=source, line=line) from error
-    except (yaml.YAMLError, RecursionError, ValueError) as error:
-        raise InputError(f"not YAML: {str(error).splitlines()[0]}", path=source) from error
-
-
-def read_yaml(text: str, source: object) -> dict[str, Any]:
-    """Read a mapping from YAML, safely: no tags, no aliases, no key twice; else InputError."""
-    values = _load_yaml(text, source)
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        raise InputError("expected keys and values", path=source, fix="merge: {rrf_k: 20}")
-    return values
-
-
 def _scalar(text: str, item: str) -> Any:
-    return _load_yaml(text, f"--set {item}") if text.strip() else text
+    return load_yaml(text, f"--set {item}") if text.strip() else text
 
 
 def _merged(base: dict[str, Any], values: dict[str, Any], source: object) -> dict[str, Any]:

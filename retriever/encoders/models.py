@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
-from retriever.config import Record, Section, read_yaml
+from retriever.config import Record, Section
 from retriever.files import InputError
+from retriever.strict_yaml import read_yaml
 
 __all__ = ["EncoderRecord", "ModelSet", "load_model_set"]
 

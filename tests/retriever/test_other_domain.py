@@ -226,7 +226,7 @@ def test_biomedical_hooks_never_ran_when_the_namespace_is_another(tmp_path: Path
     found, modules = done.stdout.splitlines()
     assert found == "carbonara"
     # The settings of every installed plugin are checked, so its configuration is imported.
-    expected = ["config", "domain", "plugin"]
+    expected = ["arbiter", "config", "domain", "plugin"]
     assert json.loads(modules.replace("'", '"')) == [f"retriever.biomed.{m}" for m in expected]
 
 
