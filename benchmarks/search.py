@@ -3,9 +3,10 @@
 cold: the process `assay search INDEX TEXT` over `bare_search.py`, in turn, medians.
 warm: `Retriever.search` of one query over encode + FAISS + BM25 of the same query, bare, in turn.
 
-    python benchmarks/search.py [--corpus DIR] [--runs 5] [--json]
+    python benchmarks/search.py [--corpus DIR] [--namespace general] [--runs 5] [--json]
 
-`--corpus` is a BEIR folder; default medlars under ASSAY_DATA.
+`--corpus` is a BEIR folder; default medlars under ASSAY_DATA. `--namespace` is the one to build and
+search in: `general` is the plain hybrid search, `biomed` (the default) the whole retriever.
 """
 
 import argparse
@@ -20,16 +21,18 @@ from pathlib import Path
 import numpy as np
 
 from gold import load
-from retriever import Index, Retriever, build_index
+from retriever import Index, Retriever, RetrieverConfig, build_index
 from retriever.store import store_folder
 
-COLLECTION = "eagle_text_biomed"
+# The text collection that a query of each namespace searches.
+COLLECTIONS = {"biomed": "eagle_text_biomed", "general": "eagle_text"}
 DATA = Path(os.environ.get("ASSAY_DATA", "../shared/data"))
 
 
 def cold(index: Index, text: str, runs: int, scratch: Path) -> dict[str, float]:
     """Median seconds of both processes and their ratio."""
-    np.save(scratch / "vectors.npy", index.collections[COLLECTION].dense.vectors)
+    collection = index.collections[COLLECTIONS[index.manifest.namespace]]
+    np.save(scratch / "vectors.npy", collection.dense.vectors)
     bare = [sys.executable, "benchmarks/bare_search.py", str(scratch / "vectors.npy"), text]
     own = [str(Path(sys.executable).with_name("assay")), "search", str(index.path), text]
     seconds: dict[str, list[float]] = {"own": [], "bare": []}
@@ -50,8 +53,9 @@ def warm(index: Index, texts: list[str]) -> dict[str, float]:
     import torch
 
     retriever = Retriever.open(index)
-    encoder = retriever._pipeline.encoders[COLLECTION]._encoder
-    collection = index.collections[COLLECTION]
+    name = COLLECTIONS[index.manifest.namespace]
+    encoder = retriever._pipeline.encoders[name]._encoder
+    collection = index.collections[name]
     flat = faiss.IndexFlatIP(collection.dense.dimension)
     flat.add(collection.dense.vectors)
     stemmer = Stemmer.Stemmer("english")
@@ -94,6 +98,7 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--corpus", type=Path, default=DATA / "medlars")
+    parser.add_argument("--namespace", choices=sorted(COLLECTIONS), default="biomed")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -102,7 +107,8 @@ def main() -> None:
     texts = [query.text for query in load(options.corpus).queries.values()]
     with tempfile.TemporaryDirectory() as scratch:
         cache = store_folder() / "cache" / "vectors"
-        build_index(options.corpus, Path(scratch) / "index", cache=cache)
+        config = RetrieverConfig(namespace=options.namespace)
+        build_index(options.corpus, Path(scratch) / "index", config, cache=cache)
         index = Index.open(Path(scratch) / "index")
         found = {
             "cold": cold(index, texts[0], options.runs, Path(scratch)),

@@ -8,6 +8,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
 from types import MappingProxyType
@@ -61,10 +62,19 @@ class Record(BaseModel):
 class Section(Record):
     """A part of the configuration."""
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the canonical JSON of this part's values, in hexadecimal."""
+        """SHA-256 of the canonical JSON of this part's values, in hexadecimal.
+
+        Worked out once an object: every stage of every search asks for it.
+        """
         return _digest(self.model_dump(mode="json"))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Copy, the fingerprint left out: the copy may hold other values."""
+        copied = super().model_copy(update=update, deep=deep)
+        copied.__dict__.pop("fingerprint", None)
+        return copied
 
 
 class ChunkConfig(Section):
@@ -140,10 +150,11 @@ class RerankPlanConfig(Section):
     """Tier 1, on the lists that a plugin names.
 
     `replace` orders by the cosine of the raw query, `blend` by w dense + (1 - w) combined, `off`
-    leaves the order. The entity filter is the plugin's and stays whatever the mode.
+    leaves the order; null is what the model set says. The entity filter is the plugin's and stays
+    whatever the mode.
     """
 
-    mode: Literal["replace", "blend", "off"] = "off"
+    mode: Literal["replace", "blend", "off"] | None = None
     w: Share = 0.5
 
     @field_validator("mode", mode="before")
@@ -321,10 +332,14 @@ def parse_sets(sets: Sequence[str]) -> dict[str, Any]:
 
 
 def difference(one: RetrieverConfig, other: RetrieverConfig) -> dict[str, tuple[Any, Any]]:
-    """Leaves that differ: path -> (value in one, value in other); None where absent."""
+    """Leaves that differ: path -> (value in one, value in other); None where absent.
+
+    An empty mapping is no leaf where the other side has leaves below it: those are shown.
+    """
     a, b = one.flattened(), other.flattened()
     paths = [*a, *(path for path in b if path not in a)]
-    return {p: (a.get(p), b.get(p)) for p in paths if a.get(p) != b.get(p)}
+    filled = {path.rpartition(".")[0] for path in paths}
+    return {p: (a.get(p), b.get(p)) for p in paths if a.get(p) != b.get(p) and p not in filled}
 
 
 def _preset_name(value: object, path: Path) -> str:

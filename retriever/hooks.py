@@ -104,7 +104,7 @@ class Candidates:
 class PlanRerank:
     """What tier 1 does to one list: compare anew (`cosine`), and keep only some (`keep`).
 
-    `keep` (queries, places) is all True for a query that is not filtered.
+    `keep` (queries, places) is all True for a query that is not filtered; None filters none.
     """
 
     rerank: bool

@@ -435,6 +435,8 @@ class _Run:
         if asked.value is None:
             return one
         section, keep = self.config.rerank_plan, asked.value.keep
+        if keep is None and section.mode == "off":
+            return one
         if keep is not None:
             check_shapes("rerank", {"keep": keep}, found.value.rows.shape)
         compared: Node[Floats | None] = Node("not compared", None)

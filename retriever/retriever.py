@@ -8,7 +8,7 @@ from retriever.config import RetrieverConfig
 from retriever.encoders.base import TextEncoder
 from retriever.encoders.cache import CachedEncoder
 from retriever.encoders.cross import TransformersCrossEncoder
-from retriever.encoders.models import load_model_set
+from retriever.encoders.models import load_model_set, resolved
 from retriever.encoders.molecule import MorganStructures
 from retriever.encoders.text import TransformersEncoder
 from retriever.files import InputError
@@ -30,13 +30,14 @@ class Retriever:
     """Search an index under one configuration.
 
     `with_config` returns another retriever over everything that is loaded already, and over the
-    same memo: what the two configurations share is computed once.
+    same memo: what the two configurations share is computed once. `config` is the one in force:
+    what was left to the model set is filled in.
     """
 
     def __init__(self, pipeline: Pipeline, config: RetrieverConfig) -> None:
         _check_match(pipeline.index, pipeline.encoders, config)
         self._pipeline = pipeline
-        self.config = config
+        self.config = resolved(config)
 
     @classmethod
     def open(
@@ -103,9 +104,9 @@ class Retriever:
             Pipeline(pipeline.index, bare, pipeline.rerankers, Memo(budget=0)), self.config
         )
 
-    def search(self, text: str) -> SearchResult:
+    def search(self, query: Query | str) -> SearchResult:
         """Return the first `trim.final_top_k` hits of one query."""
-        return self.search_many([Query(text)])[0]
+        return self.search_many([query])[0]
 
     def search_many(self, queries: Sequence[Query | str]) -> list[SearchResult]:
         """Return the hits of every query, in the order given."""
@@ -121,9 +122,7 @@ class Retriever:
         """
         if not queries:
             raise InputError("no query to search for")
-        asked = [Query(query) if isinstance(query, str) else query for query in queries]
-        for query in asked:
-            _check_text(query.text)
+        asked = [_asked(query) for query in queries]
         return self._pipeline.run(asked, self.config, also)
 
     def _results(self, trace: Trace) -> Iterator[SearchResult]:
@@ -175,11 +174,18 @@ def open_rerankers(models: str) -> dict[str, CrossEncoder]:
     }
 
 
-def _check_text(text: str) -> None:
+def _asked(query: object) -> Query:
+    """Return what is asked as a query. Raises InputError for what is no text."""
+    asked = query if isinstance(query, Query) else Query(query)  # type: ignore[arg-type]
+    if not isinstance(asked.text, str):
+        raise InputError(
+            f"a query is {type(asked.text).__name__}, not text", fix='search("EGFR T790M")'
+        )
     try:
-        text.encode()
+        asked.text.encode()
     except UnicodeEncodeError as error:
         raise InputError("a query holds a lone surrogate, which is no text") from error
+    return asked
 
 
 def _check_match(

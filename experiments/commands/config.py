@@ -15,12 +15,19 @@ app = typer.Typer(help="Show, compare and check configurations.", no_args_is_hel
 @app.command("show")
 def show(config: Config = None, sets: Sets = None, as_json: Json = False) -> None:
     """Print the whole configuration with its fingerprint."""
+    from retriever.config import difference
+    from retriever.encoders.models import resolved
+
     loaded = config_from(config, sets)
+    held = {path: holds for path, (_, holds) in difference(loaded, resolved(loaded)).items()}
     if as_json:
-        print_json({"fingerprint": loaded.fingerprint, "config": loaded.model_dump(mode="json")})
-    else:
-        typer.echo(f"# fingerprint {loaded.fingerprint}")
-        typer.echo(loaded.to_yaml(), nl=False)
+        whole = loaded.model_dump(mode="json")
+        print_json({"fingerprint": loaded.fingerprint, "config": whole, "in_force": held})
+        return
+    typer.echo(f"# fingerprint {loaded.fingerprint}")
+    for path, holds in held.items():
+        typer.echo(f"# {path}: null is {holds} with the models {loaded.models}")
+    typer.echo(loaded.to_yaml(), nl=False)
 
 
 @app.command("diff")

@@ -50,6 +50,8 @@ def evaluate(
     settings = [*(sets or []), *([f"evaluation.split={json.dumps(split)}"] if split else [])]
     if run is not None and (index or latency):
         raise InputError("--run scores a file: --index and --latency have no part in it")
+    if run is not None:
+        _refuse_settings_of_a_search(sets or [])
     if repair and run is None:
         raise InputError("--repair is about the file of --run", fix="give --run FILE")
     asked = config_from(config, settings)
@@ -61,7 +63,7 @@ def evaluate(
     if run is not None:
         evaluation = _evaluate_file(judged, asked, run, repair, out, quiet=as_json)
     else:
-        evaluation = _evaluate_retriever(
+        evaluation, asked = _evaluate_retriever(
             judged, asked, index, config, settings, out, latency, as_json
         )
     tracked = _track(evaluation, judged, asked, experiment) if track else None
@@ -78,6 +80,19 @@ def evaluate(
             typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
 
 
+def _refuse_settings_of_a_search(sets: list[str]) -> None:
+    """Refuse parameters that have no part in scoring a file, lest they seem to have had one."""
+    from retriever.config import parse_sets
+    from retriever.files import InputError
+
+    idle = [path for path in parse_sets(sets) if path.partition(".")[0] != "evaluation"]
+    if idle:
+        raise InputError(
+            f"--run scores a file: {', '.join(idle)} has no part in it",
+            fix="only evaluation.* counts here",
+        )
+
+
 def _evaluate_retriever(
     judged: "GoldSet",
     asked: "RetrieverConfig",
@@ -87,7 +102,8 @@ def _evaluate_retriever(
     out: Path | None,
     latency: int,
     quiet: bool,
-) -> "Evaluation":
+) -> "tuple[Evaluation, RetrieverConfig]":
+    """Search and score; returns the configuration in force, too."""
     from experiments.evaluate import evaluate as run_evaluation
     from experiments.evaluate import measures_of
     from retriever import Index, Retriever, build_index
@@ -106,16 +122,17 @@ def _evaluate_retriever(
         opened = Index.open(index)
         asked = config_for_index(opened, source, sets)
     retriever = Retriever.open(opened, asked, cache=vector_cache())
-    folder = out or new_run(judged.name, asked.fingerprint)
+    folder = out or new_run(judged.name, retriever.config.fingerprint)
     warm_up(quiet)
     with progress_bars(quiet) as progress:
-        return run_evaluation(
+        evaluation = run_evaluation(
             judged,
             retriever,
             folder,
             latency=latency,
             progress=lambda total, done: progress("search", total, done),
         )
+    return evaluation, retriever.config
 
 
 def _evaluate_file(

@@ -118,10 +118,12 @@ class BiomedPlugin:
 
         if item.collection not in (BIOMEDICAL_TEXT, CHEMICAL) or item.search != "dense":
             return None
+        if not part.entity_filter:
+            return PlanRerank(rerank=True)
         keep: Booleans = np.ones(candidates.rows.shape, dtype=np.bool_)
         for q, facts in enumerate(_facts(candidates.assemblies)):
             drugs, intent = facts.intent.drugs, facts.intent
-            if not (part.entity_filter and intent.require_entity_match and drugs):
+            if not (intent.require_entity_match and drugs):
                 continue
             mentions, rows = Mentions.of(candidates.index, facts.lexicon), candidates.rows[q]
             keep[q] = mentions.entity_boost(drugs, rows) > 0

@@ -5,13 +5,13 @@ from importlib import resources, util
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, field_validator
 
-from retriever.config import Record, Section
+from retriever.config import Record, RetrieverConfig, Section
 from retriever.files import InputError
 from retriever.strict_yaml import read_yaml
 
-__all__ = ["EncoderRecord", "ModelSet", "load_model_set"]
+__all__ = ["EncoderRecord", "ModelSet", "load_model_set", "resolved"]
 
 MODEL_SETS = ("embedded", "biomed")
 
@@ -73,11 +73,20 @@ class EncoderRecord(Section):
 
 
 class ModelSet(Record):
-    """A named choice of encoders by collection, and of the cross-encoder that serves a policy."""
+    """A named choice of encoders by collection, and of the cross-encoder that serves a policy.
+
+    `rerank_plan` is the mode of tier 1 where the configuration leaves it open.
+    """
 
     name: str
     collections: Mapping[str, EncoderRecord]
     rerankers: Mapping[Literal["domain", "general"], EncoderRecord] = {}
+    rerank_plan: Literal["replace", "blend", "off"] = "off"
+
+    @field_validator("rerank_plan", mode="before")
+    @classmethod
+    def _off_is_a_word(cls, mode: object) -> object:
+        return "off" if mode is False else mode  # YAML reads a bare off as false
 
 
 def load_model_set(name: str) -> ModelSet:
@@ -100,3 +109,10 @@ def load_model_set(name: str) -> ModelSet:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         raise InputError(f"{place}: {first['msg']}", path=source) from error
+
+
+def resolved(config: RetrieverConfig) -> RetrieverConfig:
+    """Return a configuration with nothing left to its model set: the mode of tier 1."""
+    if config.rerank_plan.mode is not None:
+        return config
+    return config.with_overrides({"rerank_plan.mode": load_model_set(config.models).rerank_plan})

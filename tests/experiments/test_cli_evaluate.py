@@ -205,6 +205,20 @@ def test_imported_run_needs_no_index_and_no_model(gold: Path, tmp_path: Path) ->
     assert found["metrics"]["coverage@5"]["value"] == pytest.approx(0.5)
 
 
+@pytest.mark.parametrize("setting", ["merge.rrf_k=20", "namespace=general", "merge={rrf_k: 20}"])
+def test_imported_run_is_refused_when_a_parameter_of_the_search_is_set(
+    assay, gold: Path, tmp_path: Path, setting: str
+) -> None:
+    run = tmp_path / "mine.trec"
+    run.write_text(trec([("q1", "met", 3.0)]))
+    scored = ("evaluate", gold, "--run", run, "-o", tmp_path / "out", "--no-track")
+    refused = assay(*scored, "--set", setting)
+    assert refused.code == 2
+    assert f"{setting.partition('=')[0]} has no part in it" in refused.err
+    assert not (tmp_path / "out").exists()
+    assert assay(*scored, "--set", "evaluation.depth=100").code == 0
+
+
 def test_imported_run_with_a_document_twice_is_refused_or_repaired(
     assay, gold: Path, tmp_path: Path
 ) -> None:

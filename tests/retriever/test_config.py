@@ -1,5 +1,6 @@
 """The configuration: checked, round-tripping, fingerprinted."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retriever.config import RetrieverConfig, difference, load_config
+from retriever.encoders.models import resolved
 from retriever.files import InputError
 
 
@@ -68,7 +70,6 @@ def test_file_says_only_what_differs(tmp_path: Path) -> None:
     changed = difference(RetrieverConfig(), load_config(file))
     assert changed == {
         "merge.rrf_k": (60.0, 20.0),
-        "merge.weights": ({}, None),
         "merge.weights.dense": (None, 2.0),
     }
 
@@ -142,3 +143,38 @@ def test_missing_file_names_the_presets(tmp_path: Path) -> None:
 
 def test_shipped_yaml_is_plain_data() -> None:
     assert yaml.safe_load(load_config("default").to_yaml())["models"] == "embedded"
+
+
+def test_mode_of_tier_1_is_the_model_sets_when_it_is_unset() -> None:
+    unset = RetrieverConfig()
+    assert unset.rerank_plan.mode is None
+    assert resolved(unset).rerank_plan.mode == "off"
+    assert resolved(RetrieverConfig(models="biomed")).rerank_plan.mode == "replace"
+    given = unset.with_overrides({"models": "biomed", "rerank_plan.mode": "blend"})
+    assert resolved(given) is given
+
+
+def test_show_says_what_holds_where_the_model_set_decides(assay) -> None:
+    shown = assay("config", "show", "--set", "models=biomed")
+    assert "# rerank_plan.mode: null is replace with the models biomed" in shown.out.splitlines()
+    assert yaml.safe_load(shown.out)["rerank_plan"]["mode"] is None
+    as_json = json.loads(assay("config", "show", "--json").out)
+    assert as_json["in_force"] == {"rerank_plan.mode": "off"}
+    given = assay("config", "show", "--json", "--set", "rerank_plan.mode=blend")
+    assert json.loads(given.out)["in_force"] == {}
+
+
+def test_difference_has_no_line_for_a_mapping_that_is_filled(assay, tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text("merge: {weights: {dense: 2}}\n")
+    assert assay("config", "diff", "default", file).out == "merge.weights.dense: null -> 2.0\n"
+    assert assay("config", "diff", file, "default").out == "merge.weights.dense: 2.0 -> null\n"
+
+
+def test_fingerprint_is_worked_out_once_and_not_copied() -> None:
+    one = RetrieverConfig()
+    assert one.fingerprint is one.fingerprint
+    for deep in (False, True):
+        changed = one.trim.model_copy(update={"final_top_k": 7}, deep=deep)
+        assert changed.fingerprint == RetrieverConfig(trim={"final_top_k": 7}).trim.fingerprint
+    assert one == RetrieverConfig()

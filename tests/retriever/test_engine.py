@@ -226,6 +226,19 @@ def test_no_query_gives_no_result(tmp_path: Path) -> None:
         retriever.trace([])
 
 
+@pytest.mark.parametrize("query", [None, 7, b"egfr", Query(None)])  # type: ignore[arg-type]
+def test_query_is_refused_when_it_is_no_text(tmp_path: Path, query: object) -> None:
+    retriever = opened(["egfr dose"], tmp_path)
+    with pytest.raises(InputError, match=r"a query is (NoneType|int|bytes), not text"):
+        retriever.search(query)  # type: ignore[arg-type]
+
+
+def test_configuration_in_force_has_the_mode_of_tier_1(tmp_path: Path) -> None:
+    retriever = opened(["egfr dose"], tmp_path)
+    assert retriever.config == GENERAL.with_overrides({"rerank_plan.mode": "off"})
+    assert retriever.with_config(GENERAL).config.rerank_plan.mode == "off"
+
+
 def test_configuration_is_refused_when_the_index_was_built_otherwise(tmp_path: Path) -> None:
     retriever = opened(["egfr dose"], tmp_path)
     other = GENERAL.with_overrides({"index.bm25.k1": 1.2})
