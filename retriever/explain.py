@@ -10,7 +10,7 @@ from retriever.pipeline import Trace
 from retriever.plugins import Subscribers
 from retriever.retriever import Retriever
 from retriever.stages.understand import intent_of
-from retriever.types import AuditEvent, Floats, SearchResult
+from retriever.types import AuditEvent, Floats, Integers, SearchResult
 
 __all__ = ["explain", "shown"]
 
@@ -89,13 +89,36 @@ def _parameters(retriever: Retriever) -> dict[str, Any]:
 def _plan(
     retriever: Retriever, trace: Trace, row: int, place: int, known: Mapping[int, str]
 ) -> dict[str, Any]:
-    item, one, found = trace.slots.lists[place], trace.lists[place], trace.found[place]
-    collection = retriever.index.collections[item.collection]
+    item, one = trace.slots.lists[place], trace.lists[place]
     expansion = trace.expansions[item.collection][row]
-    text = trace.queries[row].text
-    member = np.flatnonzero(one.rank[row] > 0)
+    filtered = np.zeros_like(one.rank[row]) if one.filtered is None else one.filtered[row]
+    dense = item.search == "dense"
+    return {
+        "collection": item.collection,
+        "search": item.search,
+        "encoder": retriever.encoder_name(item.collection) if dense else None,
+        "weight": float(trace.merged.weight[place, row]),
+        "dense_query": " ".join(expansion.dense_texts) if dense else None,
+        "sparse_terms": list(expansion.sparse_terms),
+        "hits": _list_hits(retriever, trace, row, place, one.rank[row], known),
+        "filtered": _list_hits(retriever, trace, row, place, filtered, known),
+    }
+
+
+def _list_hits(
+    retriever: Retriever,
+    trace: Trace,
+    row: int,
+    place: int,
+    rank: Integers,
+    known: Mapping[int, str],
+) -> list[dict[str, Any]]:
+    """Return the places of one list that have a rank, in its order."""
+    item, one, found = trace.slots.lists[place], trace.lists[place], trace.found[place]
+    collection, text = retriever.index.collections[item.collection], trace.queries[row].text
+    member = np.flatnonzero(rank > 0)
     hits = []
-    for at in member[np.argsort(one.rank[row, member])]:
+    for at in member[np.argsort(rank[member])]:
         chunk = int(found.rows[row, at])
         own = _number(found.score[row, at])
         combined = _part(one.parts, "combined", row, at)
@@ -104,7 +127,7 @@ def _plan(
         hit: dict[str, Any] = {
             "chunk_id": f"{item.collection}:{known[chunk]}",
             "source_chunk_id": known[chunk],
-            "rank": int(one.rank[row, at]),
+            "rank": int(rank[at]),
             "dense": own if item.search == "dense" else None,
             "bm25": own if item.search == "bm25" else None,
             "bm25_terms": None,
@@ -118,16 +141,7 @@ def _plan(
             where = int(np.searchsorted(collection.rows, chunk))
             hit["bm25_terms"] = collection.bm25.explain(text, where)
         hits.append(hit)
-    dense = item.search == "dense"
-    return {
-        "collection": item.collection,
-        "search": item.search,
-        "encoder": retriever.encoder_name(item.collection) if dense else None,
-        "weight": float(trace.merged.weight[place, row]),
-        "dense_query": " ".join(expansion.dense_texts) if dense else None,
-        "sparse_terms": list(expansion.sparse_terms),
-        "hits": hits,
-    }
+    return hits
 
 
 def _supplement(trace: Trace, row: int, known: Mapping[int, str]) -> list[dict[str, Any]]:

@@ -186,7 +186,10 @@ class StructureChunk:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """Where a document belongs: the text collections its chunks enter, its structures, and why."""
+    """Where a document belongs: the text collections its chunks enter, its structures, and why.
+
+    `skipped` names what of the document was left out; each is counted in the manifest and shown.
+    """
 
     collections: tuple[str, ...]
     structures: tuple[StructureChunk, ...] = ()
@@ -195,6 +198,7 @@ class Profile:
     rule: str = ""
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict, hash=False)
+    skipped: tuple[str, ...] = ()
 
 
 class Specification:

@@ -138,13 +138,15 @@ class RankedList:
 
     `rank` (queries, depth) counts from 1 and is 0 where a place is not in the list; `score` is
     what the list is ordered by. `parts` are the columns the score was made from: `sparse`,
-    `combined`, `tier1`.
+    `combined`, `tier1`. `filtered`, of the same shape, is the rank that a place had before a
+    filter took it out of the list, 0 for all others; None where nothing was filtered.
     """
 
     item: ListId
     rank: Integers
     score: Floats
     parts: Mapping[str, Floats] = field(default_factory=dict)
+    filtered: Integers | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

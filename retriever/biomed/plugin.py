@@ -176,15 +176,17 @@ class BiomedPlugin:
                 collections = [BIOMEDICAL_TEXT]
                 collections += [MEDCPT_TEXT] if part.biomedical_also_medcpt else []
                 collections += [GENERAL_TEXT] if part.biomedical_also_general else []
+            structures, skipped = _structures(document)
             found.append(
                 Profile(
                     tuple(collections),
-                    _structures(document),
+                    structures,
                     verdict.domain,
                     verdict.tier,
                     verdict.rule,
                     verdict.confidence,
                     verdict.signals,
+                    skipped,
                 )
             )
         return found
@@ -209,17 +211,22 @@ class BiomedPlugin:
         return found
 
 
-def _structures(document: "Document") -> tuple[StructureChunk, ...]:
-    """Return the document's structure: its metadata's SMILES, else the first in its text."""
+def _structures(document: "Document") -> tuple[tuple[StructureChunk, ...], tuple[str, ...]]:
+    """Return the document's structure, its metadata's SMILES, else the first in its text.
+
+    Also what was left out: a SMILES of the metadata that does not parse gives no structure.
+    """
     from retriever.biomed.routing import CHEMICAL
     from retriever.biomed.smiles import smiles_tokens
     from retriever.encoders.molecule import parent_smiles
 
     given = document.metadata.get("smiles")
-    written = [given] if isinstance(given, str) and given else list(smiles_tokens(document.text))
-    parents = (parent_smiles(smiles) for smiles in written)
+    written = smiles_tokens(document.text) if given in (None, "") else (given,)
+    parents = (parent_smiles(smiles) for smiles in written if isinstance(smiles, str))
     first = next((parent for parent in parents if parent is not None), None)
-    return () if first is None else (StructureChunk(CHEMICAL, "compound", first),)
+    if first is not None:
+        return (StructureChunk(CHEMICAL, "compound", first),), ()
+    return (), () if given in (None, "") else ("metadata.smiles that is no structure",)
 
 
 def _facts(assemblies: Sequence[Assembly]) -> "list[Facts]":

@@ -176,6 +176,29 @@ def test_lists_are_ordered_by_their_scores(answers: list[Found]) -> None:
                 assert hit["chunk_id"] == f"{plan['collection']}:{hit['source_chunk_id']}"
 
 
+def test_filtered_hits_are_shown_at_the_places_they_had(
+    answers: list[Found], request: pytest.FixtureRequest
+) -> None:
+    filtered = 0
+    for answer in answers:
+        for plan in answer["plans"]:
+            every = [hit for hit in (*plan["hits"], *plan["filtered"]) if hit["dense"] is not None]
+            before = [hit["chunk_id"] for hit in sorted(every, key=before_tier_1)]
+            for hit in plan["filtered"]:
+                filtered += 1
+                place = before.index(hit["chunk_id"]) + 1 if hit["dense"] is not None else None
+                # What was appended stands behind all that was recalled.
+                assert hit["rank"] == place or (place is None and hit["rank"] > len(before))
+            # A filter that would leave nothing is not applied.
+            assert plan["hits"] or not plan["filtered"]
+    assert (filtered > 0) == request.node.callspec.params["answers"].startswith("seed")
+
+
+def before_tier_1(hit: Found) -> tuple[float, float, str]:
+    """Sort key of a dense list by combined, then recall's own order."""
+    return -hit["combined"], -hit["dense"], hit["chunk_id"]
+
+
 def groups_of(answer: Found) -> list[list[Found]]:
     """Plans that found something; under min-max over models, those of one model together."""
     parameters = answer["parameters"]

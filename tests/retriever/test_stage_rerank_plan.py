@@ -12,6 +12,7 @@ from retriever import Retriever
 from retriever.biomed.lexicon import load_lexicon
 from retriever.biomed.mentions import Mentions
 from retriever.config import RerankPlanConfig
+from retriever.explain import explain
 from retriever.hooks import Candidates
 from retriever.pipeline import Trace
 from retriever.stages.rerank_plan import rerank_plan
@@ -64,8 +65,19 @@ def test_filter_keeps_its_chunks_in_every_mode(mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["off", "replace"])
+def test_filtered_places_keep_the_rank_they_had(mode: str) -> None:
+    found = reranked(mode, [0.0, 0.6, 0.2], keep=[True, False, False])
+    assert found.rank[0].tolist() == [1, 0, 0]
+    assert found.filtered is not None
+    assert found.filtered[0].tolist() == [0, 2, 3]
+    assert reranked(mode, [0.0, 0.6, 0.2]).filtered is None
+
+
+@pytest.mark.parametrize("mode", ["off", "replace"])
 def test_filter_keeps_all_when_nothing_would_be_left(mode: str) -> None:
     kept = reranked(mode, [0.0, 0.6, 0.2], keep=[False] * 3)
+    assert kept.filtered is not None
+    assert not kept.filtered.any()
     assert kept.rank[0].tolist() == reranked(mode, [0.0, 0.6, 0.2]).rank[0].tolist()
 
 
@@ -149,6 +161,21 @@ def test_filter_keeps_chunks_of_the_query_drugs(
 def test_filter_is_off_when_its_switch_is(world: Retriever, tmp_path: Path) -> None:
     off = world.config.with_overrides({"plugins.biomed.rerank_plan.entity_filter": False})
     assert kept(world.with_config(off), "gefitinib") is None
+
+
+def test_explanation_lists_what_the_filter_took_out(world: Retriever) -> None:
+    explained = explain(world, world.trace(["gefitinib in lung cancer"]))
+    (plan,) = (
+        p
+        for p in explained["plans"]
+        if (p["collection"], p["search"]) == ("eagle_text_biomed", "dense")
+    )
+    assert {hit["source_chunk_id"][0] for hit in plan["hits"]} == set("abc")
+    assert {hit["source_chunk_id"][0] for hit in plan["filtered"]} == set("de")
+    places = [hit["rank"] for hit in plan["filtered"]]
+    assert places == sorted(places)
+    assert {1, 2, 3} <= {hit["rank"] for hit in plan["hits"]}
+    assert all(hit["dense"] is not None for hit in plan["filtered"])
 
 
 def test_other_lists_pass(world: Retriever) -> None:

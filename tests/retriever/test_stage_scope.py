@@ -1,5 +1,6 @@
 """scope: what a query may find, through every search of the pipeline."""
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -84,6 +85,26 @@ def test_scoped_documents_collection_is_searched_when_the_classifier_left_it_out
     assert {str(item) for item in trace.routing.lists} >= {"eagle_text:dense", "eagle_text:bm25"}
     without = traced(world, "dose", Scope())
     assert "g1" not in documents_of(world, without.shown)
+
+
+def test_scoped_documents_collection_is_searched_when_the_intent_suppresses_it(
+    tmp_path: Path,
+) -> None:
+    documents = [
+        {"_id": "c", "text": "dose of ethane", "name": "c", "smiles": "CC"},
+        {"_id": "o", "text": "ethane label", "name": "ethane"},
+    ]
+    world = open_world(tmp_path, documents)
+    text = "ethane prescribing information"
+    free = world.trace([text])
+    assert free.assemblies[0].intent is not None
+    assert free.assemblies[0].intent.suppress_collections == ("eagle_chemical",)
+    assert "eagle_chemical:dense" not in {str(item) for item in free.routing.lists}
+    scoped = world.trace([Query(text, scope=Scope(document_ids=("c",)))])
+    (place,) = (
+        i for i, item in enumerate(scoped.slots.lists) if item.collection == "eagle_chemical"
+    )
+    assert documents_of(world, scoped.found[place].rows) == {"c"}
 
 
 def test_empty_scope_gives_nothing_and_is_noted(world: Retriever) -> None:
