@@ -124,7 +124,15 @@ def _search(
     """Take every judged query through the retriever; the stage tables go to `folder`."""
     settings, chunks = retriever.config.evaluation, retriever.index.chunks
     queries = list(gold.queries.values())
-    asked = [Query(query.text, query.query_id, _scope(query)) for query in queries]
+    asked = [
+        Query(
+            query.text,
+            query.query_id,
+            _scope(query),
+            gold.path / query.image if query.image else None,
+        )
+        for query in queries
+    ]
     unit_ids = chunks.document_ids if gold.level == "document" else chunks.chunk_ids
     deepest = _deepest_coverage(measures)
     answers = _Answers({})

@@ -198,9 +198,19 @@ class MergeConfig(Section):
 
 
 class TrimConfig(Section):
-    """How much of the final ranking a search shows."""
+    """How much of the final ranking a search shows.
+
+    Images follow the text hits, but for `image_slots` of those shown.
+    """
 
     final_top_k: Depth = 5
+    image_slots: Annotated[int, Field(ge=0, le=100_000)] = 0
+
+    @model_validator(mode="after")
+    def _slots_fit(self) -> Self:
+        if self.image_slots > self.final_top_k:
+            raise ValueError("image_slots must be at most final_top_k")
+        return self
 
 
 class EvaluationConfig(Section):

@@ -10,7 +10,7 @@ from retriever.pipeline import Trace
 from retriever.plugins import Subscribers
 from retriever.retriever import Retriever
 from retriever.stages.understand import intent_of
-from retriever.types import AuditEvent, Floats, Integers, SearchResult
+from retriever.types import AuditEvent, Floats, Integers, ListId, SearchResult
 
 __all__ = ["explain", "shown"]
 
@@ -32,8 +32,9 @@ def shown(result: SearchResult) -> dict[str, Any]:
 def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
     """Return what every stage did for query `row` of a batch, JSON-ready.
 
-    Keys: query, parameters, intent, entities, drugs, plans, supplement, merged, weights, reranked,
-    results, audit, timings_ms. Scores are as the stages saw them; null where there is none.
+    Keys: query, image, parameters, intent, entities, drugs, plans, supplement, merged, weights,
+    reranked, results, audit, timings_ms. Scores are as the stages saw them; null where there is
+    none.
     """
     chunks, assembly = retriever.index.chunks, trace.assemblies[row]
     known = {-1: ""}
@@ -44,6 +45,7 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
     rows = trace.shown[row]
     return {
         "query": trace.queries[row].text,
+        "image": None if (image := trace.queries[row].image) is None else str(image),
         "parameters": _parameters(retriever),
         "intent": {key: _plain(value) for key, value in asdict(intent_of(assembly)).items()},
         "entities": [asdict(entity) for entity in assembly.entities],
@@ -66,6 +68,7 @@ def explain(retriever: Retriever, trace: Trace, row: int = 0) -> dict[str, Any]:
                 "collection": hit["collection"],
                 "score": hit["score"],
                 "text": chunks.value("text", chunk),
+                "image": chunks.value("image", chunk),
             }
             for hit, chunk in zip(reranked, rows[rows >= 0], strict=False)
         ],
@@ -98,11 +101,21 @@ def _plan(
         "search": item.search,
         "encoder": retriever.encoder_name(item.collection) if dense else None,
         "weight": float(trace.merged.weight[place, row]),
-        "dense_query": " ".join(expansion.dense_texts) if dense else None,
+        "dense_query": _dense_query(retriever, trace, row, item) if dense else None,
         "sparse_terms": list(expansion.sparse_terms),
         "hits": _list_hits(retriever, trace, row, place, one.rank[row], known),
         "filtered": _list_hits(retriever, trace, row, place, filtered, known),
     }
+
+
+def _dense_query(retriever: Retriever, trace: Trace, row: int, item: ListId) -> str | None:
+    """Return what one list's encoder read of the query: texts, or the path of its image."""
+    if retriever.index.collections[item.collection].images:
+        if (image := trace.queries[row].image) is not None:
+            return str(image)
+        if not retriever.reads_queries(item.collection):
+            return None
+    return " ".join(trace.expansions[item.collection][row].dense_texts)
 
 
 def _list_hits(

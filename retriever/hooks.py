@@ -21,6 +21,7 @@ from retriever.types import Booleans, Floats, Integers, Intent, ListId, Named
 
 if TYPE_CHECKING:
     from retriever.config import Section
+    from retriever.images import ImageFile
     from retriever.index.store import Index
     from retriever.ingest.chunk import Chunk, Document
 
@@ -30,6 +31,7 @@ __all__ = [
     "Catalog",
     "Classification",
     "Expansion",
+    "ImageProfile",
     "MergedFeatures",
     "PlanRerank",
     "Plugin",
@@ -49,7 +51,7 @@ class Plugin(Protocol):
 
     `config_model` is mounted at `plugins.<name>` in the configuration; its fields are the parts,
     named after the stages. `knowledge` fingerprints what the plugin knows beyond its code (a
-    lexicon), under its settings.
+    lexicon, lists of words), under its settings.
     """
 
     name: str
@@ -146,10 +148,14 @@ class MergedFeatures:
 
 @dataclass(frozen=True, slots=True)
 class Classification:
-    """Collections to search for one query, in order, and events to note in the audit."""
+    """Collections to search for one query, in order, and events to note in the audit.
+
+    `visual` says that the query looks for images: where it finds some, the merged order stands.
+    """
 
     collections: tuple[str, ...]
     events: tuple[str, ...] = ()
+    visual: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,6 +207,14 @@ class Profile:
     skipped: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class ImageProfile:
+    """Where an image belongs: its collection, and the modality that the registry keeps."""
+
+    collection: str
+    modality: str
+
+
 class Specification:
     """Seven hooks of a search and three of ingest."""
 
@@ -210,7 +224,12 @@ class Specification:
 
     @hookspec
     def classify_query(
-        self, texts: Sequence[str], assemblies: Sequence[Assembly], catalog: Any, part: Any
+        self,
+        texts: Sequence[str],
+        images: "Sequence[ImageFile | None]",
+        assemblies: Sequence[Assembly],
+        catalog: Any,
+        part: Any,
     ) -> Any:
         """*first*: return a `Classification` or None for each query."""
 
@@ -262,5 +281,5 @@ class Specification:
         """
 
     @hookspec
-    def classify_image(self, documents: "Sequence[Document]", part: Any) -> Any:
-        """*first*: return the collection of each image, or None."""
+    def classify_image(self, documents: "Sequence[Document]", part: Any, settings: Any) -> Any:
+        """*first*: return an `ImageProfile` or None for each document; each has an image."""

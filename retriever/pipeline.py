@@ -35,6 +35,7 @@ from retriever.hooks import (
     PlanRerank,
     SupplementPlan,
 )
+from retriever.images import ImageFile
 from retriever.index.store import Index
 from retriever.memo import Memo, Node, key_of
 from retriever.plugins import Subscribers
@@ -42,7 +43,7 @@ from retriever.stages.expand import expand
 from retriever.stages.fuse import append_parents, bm25_share, fuse, is_hybrid, overlap
 from retriever.stages.inject import Injected, inject
 from retriever.stages.merge import merge
-from retriever.stages.recall import Encoded, cut, encode, lay_out
+from retriever.stages.recall import Encoded, asked_of, cut, encode, lay_out
 from retriever.stages.rerank_merged import (
     CrossEncoder,
     check_offer,
@@ -57,7 +58,7 @@ from retriever.stages.rerank_plan import compare, rerank_plan
 from retriever.stages.route import depth_of, route
 from retriever.stages.scope import Allowed, resolve
 from retriever.stages.supplement import supplement
-from retriever.stages.trim import trim
+from retriever.stages.trim import place_images, trim
 from retriever.stages.understand import understand
 from retriever.types import (
     AuditEvent,
@@ -183,15 +184,18 @@ class _Run:
         self.config = config
         self.queries = queries
         self.texts = tuple(query.text for query in queries)
+        self.images = tuple(ImageFile.of(q.image) if q.image else None for q in queries)
         self.subscribers = Subscribers.of(config.namespace, dict(config.plugins))
         self.identity = self.subscribers.identity
         self.timings: dict[str, float] = {}
         # What this batch has asked its models for, by model and text, whatever the memo keeps.
-        self.vectors: dict[str, dict[str, Vectors]] = {}
+        self.vectors: dict[str, dict[str | ImageFile, Vectors]] = {}
         self.encoded: dict[str, Node[Encoded]] = {}
         scopes = [repr(query.scope) for query in queries]
+        images = [image.digest if image else "" for image in self.images]
         fingerprint = self.index.manifest.fingerprint
-        self.root = Node(key_of("root", VERSION, fingerprint, *self.texts, *scopes), self.texts)
+        asked = (*self.texts, *scopes, *images)
+        self.root = Node(key_of("root", VERSION, fingerprint, *asked), self.texts)
 
     def trace(self, also: tuple[ListId, ...]) -> Trace:
         config, index = self.config, self.index
@@ -203,7 +207,7 @@ class _Run:
             "route",
             "route",
             lambda texts, known, allowed: route(
-                config.route, self.subscribers, Catalog(index), texts, known, allowed
+                config.route, self.subscribers, Catalog(index), texts, known, allowed, self.images
             ),
             self.root,
             known,
@@ -239,8 +243,16 @@ class _Run:
             slots,
             *(lists[item] for item in ids),
         )
-        injected = self.inject(known, slots, merged, extra, names)
+        injected = self.inject(known, slots, merged, extra, names, routing)
         final = self.rerank(known, slots, merged, injected)
+        if index.is_image is not None:
+            final = self.stage(
+                "place_images",
+                config.trim.fingerprint,
+                lambda final, injected: place_images(config.trim, final, injected),
+                final,
+                injected,
+            )
         shown = self.stage(
             "trim",
             config.trim.fingerprint,
@@ -286,12 +298,16 @@ class _Run:
         """Encode what each query asks of a collection; `raw` is what tier 1 compares."""
         encoder, expansions = self.encoder(collection), self.expand(collection, known)
         texts = [e.raw_texts if raw else e.dense_texts for e in expansions.value]
+        asked = asked_of(encoder, texts, self.images)
         # Keyed by content: two collections of one model ask for the same vectors.
-        asked = [key_of(*of_query) for of_query in texts]
-        key = key_of("encode", encoder.fingerprint, *asked)
+        contents = [
+            key_of(*(x if isinstance(x, str) else f"image {x.digest}" for x in of_query))
+            for of_query in asked
+        ]
+        key = key_of("encode", encoder.fingerprint, *contents)
         if key not in self.encoded:
             vectors = self.vectors.setdefault(encoder.fingerprint, {})
-            self.encoded[key] = self.timed("encode", key, lambda: encode(encoder, texts, vectors))
+            self.encoded[key] = self.timed("encode", key, lambda: encode(encoder, asked, vectors))
         return self.encoded[key]
 
     def search(
@@ -504,6 +520,7 @@ class _Run:
         merged: Node[Ranking],
         extra: Node[Supplement],
         names: tuple[str, ...],
+        routing: Node[Routing],
     ) -> Node[Injected]:
         def wanted(known: tuple[Assembly, ...], extra: Supplement) -> Booleans:
             there = (extra.rows >= 0).any(axis=1)
@@ -513,17 +530,18 @@ class _Run:
             return np.array([bool(answer) for answer in answers], dtype=np.bool_)
 
         asked = self.hooked("post_merge", "inject", wanted, known, extra)
-        section = self.config.inject
+        section, is_image = self.config.inject, self.index.is_image
+
+        def put(
+            slots: Slots, merged: Ranking, extra: Supplement, wanted: Booleans, routing: Routing
+        ) -> Injected:
+            images = None
+            if is_image is not None:
+                images = (slots.chunk >= 0) & is_image[slots.chunk]
+            return inject(section, slots, merged, extra, names, wanted, images, routing.visual)
+
         return self.stage(
-            "inject",
-            key_of(section.fingerprint, *names),
-            lambda slots, merged, extra, wanted: inject(
-                section, slots, merged, extra, names, wanted
-            ),
-            slots,
-            merged,
-            extra,
-            asked,
+            "inject", key_of(section.fingerprint, *names), put, slots, merged, extra, asked, routing
         )
 
     def rerank(

@@ -8,6 +8,7 @@ are stored, answers are sorted here by code point, and no collation of a server 
 import json
 import math
 import unicodedata
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -38,7 +39,8 @@ _POSTGRES_WRITER_LOCK = 0x4153534159
 class DocumentRecord:
     """One document as the registry keeps it.
 
-    `tags` and `collections` are sets: construction sorts them and drops repeats. `namespace` to
+    `tags` and `collections` are sets: construction sorts them and drops repeats. `modality` is
+    what an image shows, `text` for a document without one. `namespace` to
     `signals` say how ingest routed the document: the tier and rule that decided, its confidence
     in [0, 1] and the value of each signal. `signals` takes no part in the hash.
     """
@@ -50,6 +52,7 @@ class DocumentRecord:
     path: str = ""
     source_uri: str = ""
     kb_name: str = ""
+    modality: str = "text"
     tags: tuple[str, ...] = ()
     collections: tuple[str, ...] = ()
     namespace: str = ""
@@ -78,7 +81,7 @@ def _keys(*names: str) -> list[sa.Column[str]]:
 
 
 _TEXTS = (
-    *("name", "name_folded", "file_name", "title", "path", "source_uri", "kb_name"),
+    *("name", "name_folded", "file_name", "title", "path", "source_uri", "kb_name", "modality"),
     *("namespace", "domain", "rule", "signals"),
 )
 _METADATA = sa.MetaData()
@@ -286,6 +289,12 @@ class Registry:
 
     @cached_property
     def _engine(self) -> sa.Engine:
+        engine = self._new_engine()
+        # An index keeps its registry open as long as it lives; nobody closes that.
+        weakref.finalize(self, engine.dispose)
+        return engine
+
+    def _new_engine(self) -> sa.Engine:
         if not self._is_sqlite:
             return sa.create_engine(self._url)
         engine = sa.create_engine(self._url, connect_args={"timeout": _LOCK_TIMEOUT})

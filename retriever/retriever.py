@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from retriever.config import RetrieverConfig
-from retriever.encoders.base import TextEncoder
+from retriever.encoders.base import Encoder, TextEncoder
 from retriever.encoders.cache import CachedEncoder
 from retriever.encoders.cross import TransformersCrossEncoder
 from retriever.encoders.models import load_model_set, resolved
@@ -45,7 +45,7 @@ class Retriever:
         index: str | Path | Index,
         config: RetrieverConfig | None = None,
         *,
-        encoders: Mapping[str, TextEncoder] | None = None,
+        encoders: Mapping[str, Encoder] | None = None,
         rerankers: Mapping[str, CrossEncoder] | None = None,
         cache: Path | None = None,
         memo: Memo | None = None,
@@ -67,7 +67,9 @@ class Retriever:
                     "namespace": manifest.namespace,
                 }
             )
-        served = open_encoders(config.models) if encoders is None else encoders
+        served: Mapping[str, Encoder] = (
+            open_encoders(config.models) if encoders is None else encoders
+        )
         cached = {name: CachedEncoder(encoder, cache) for name, encoder in served.items()}
         crosses = open_rerankers(config.models) if rerankers is None else rerankers
         return cls(Pipeline(opened, cached, crosses, memo or Memo()), config)
@@ -85,6 +87,10 @@ class Retriever:
     def encoder_name(self, collection: str) -> str:
         """Name of the model that serves a collection."""
         return self._pipeline.encoders[collection].name
+
+    def reads_queries(self, collection: str) -> bool:
+        """Whether a query's text can be compared with a collection: not without a text tower."""
+        return self._pipeline.encoders[collection].reads_queries
 
     def with_config(self, config: RetrieverConfig) -> "Retriever":
         """Return a retriever under another configuration, sharing all that is loaded."""
@@ -126,7 +132,7 @@ class Retriever:
         return self._pipeline.run(asked, self.config, also)
 
     def _results(self, trace: Trace) -> Iterator[SearchResult]:
-        chunks, collections = self.index.chunks, trace.collections
+        chunks, collections, images = self.index.chunks, trace.collections, self.index.is_image
         for q, query in enumerate(trace.queries):
             slots = trace.final.order[q, : trace.shown.shape[1]]
             hits = []
@@ -141,6 +147,9 @@ class Retriever:
                         collection=collections[trace.final.node[q, slot]],
                         score=float(trace.final.score[q, slot]),
                         text=chunks.value("text", row),
+                        image=chunks.value("image", row)
+                        if images is not None and images[row]
+                        else "",
                     )
                 )
             yield SearchResult(query, tuple(hits), trace.audit_of(q), trace.timings_ms)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -35,6 +36,7 @@ Integers = npt.NDArray[np.int32]
 # Events of the audit that say something was not done as configured.
 FALLBACKS = (
     "cross_encoder_fallback",
+    "query_image_unused",
     "route_added_text",
     "route_skipped_collection",
     "scope_empty",
@@ -58,11 +60,15 @@ class Scope:
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """One question. `query_id` names it in reports and never reaches a stage."""
+    """One question. `query_id` names it in reports and never reaches a stage.
+
+    `image` is the path of an image to look for others like it; the text may then be empty.
+    """
 
     text: str
     query_id: str = ""
     scope: Scope = Scope()
+    image: Path | str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +117,16 @@ class AuditEvent:
 class Routing:
     """Which lists each query searches.
 
-    `active` has shape (lists, queries); `depth` says how many hits of each list count.
+    `active` has shape (lists, queries); `depth` says how many hits of each list count. `visual`
+    (queries,) marks those that look for images: where they find some, the merged order stands.
+    None marks none.
     """
 
     lists: tuple[ListId, ...]
     active: Booleans
     depth: Integers
     audit: tuple[AuditEvent, ...] = ()
+    visual: Booleans | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -222,7 +231,11 @@ class Reranked:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One result of a search, best first from rank 1; `score` is that of the last scoring stage."""
+    """One result of a search, best first from rank 1; `score` is that of the last scoring stage.
+
+    `image` is the path of the image, as the corpus names it, where the hit is one; `text` is then
+    its caption.
+    """
 
     rank: int
     chunk_id: str
@@ -230,6 +243,7 @@ class Hit:
     collection: str
     score: float
     text: str
+    image: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

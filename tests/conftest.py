@@ -30,6 +30,7 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Keep every file a test makes in the test's own folder."""
     folder = tmp_path / "store"
     monkeypatch.setenv("ASSAY_STORE", str(folder))
+    monkeypatch.delenv("ASSAY_REGISTRY", raising=False)
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.delenv("MLFLOW_RUN_ID", raising=False)
     return folder

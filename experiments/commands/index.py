@@ -32,6 +32,7 @@ def index(
         "documents": manifest.documents,
         "skipped": dict(manifest.skipped),
         "chunks": manifest.chunks,
+        "registry": manifest.registry,
         "vectors_computed": report.computed,
         "vectors_reused": report.reused,
     }
@@ -40,8 +41,9 @@ def index(
         return
     if not report.built:
         typer.echo(f"{out} is up to date")
-    skipped = sum(manifest.skipped.values())
     typer.echo(
-        f"{manifest.documents} documents ({skipped} without text skipped), {manifest.chunks} "
-        f"chunks; vectors: {report.computed} computed, {report.reused} from the cache"
+        f"{manifest.documents} documents, {manifest.chunks} chunks; vectors: {report.computed} "
+        f"computed, {report.reused} from the cache"
     )
+    for reason, count in manifest.skipped.items():
+        typer.echo(f"skipped, {reason}: {count}")

@@ -24,6 +24,9 @@ def search(
     tags: Annotated[
         list[str] | None, typer.Option("--tag", help="Search documents so tagged; may repeat.")
     ] = None,
+    image: Annotated[
+        Path | None, typer.Option("--image", help="Look for images like this one.")
+    ] = None,
     explain: Annotated[
         bool, typer.Option("--explain", help="Show how every number came about.")
     ] = False,
@@ -37,7 +40,7 @@ def search(
 
     retriever = open_retriever(index, config, sets)
     scope = Scope(tuple(kb_names or ()), tuple(document_ids or ()), tuple(tags or ()))
-    query = Query(text, scope=scope)
+    query = Query(text, scope=scope, image=image)
     if explain:
         found = explained(retriever, retriever.trace([query]))
     else:

@@ -32,7 +32,8 @@ class BiomedRouteConfig(Section):
     """The switches of routing.
 
     `default_dual_text_search: auto` searches the general text collection where it holds documents
-    that no biomedical collection holds.
+    that no biomedical collection holds. `radiology_words` and `pathology_words` say that a query
+    asks for images of that kind, and what an image shows by its caption and path.
     """
 
     default_dual_text_search: Literal["auto"] | bool = "auto"
@@ -52,6 +53,20 @@ class BiomedRouteConfig(Section):
         "mammography",
         "PET scan",
         "PET-CT",
+    )
+    pathology_words: tuple[str, ...] = (
+        "histology",
+        "histopathology",
+        "biopsy",
+        "biopsies",
+        "H&E",
+        "hematoxylin",
+        "haematoxylin",
+        "immunohistochemistry",
+        "whole-slide",
+        "whole slide",
+        "cytology",
+        "photomicrograph",
     )
 
 

@@ -1,10 +1,10 @@
 """What the plugin knows of one query, from its text and the lexicon; every later hook reads it."""
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 
+from retriever.biomed.config import BiomedRouteConfig
+from retriever.biomed.image_words import any_of
 from retriever.biomed.intent import BiomedicalIntent, understand_biomedical
 from retriever.biomed.lexicon import Lexicon
 from retriever.encoders.molecule import parent_smiles
@@ -22,8 +22,8 @@ class Facts:
 
     `structures` are the SMILES in its text, else those of its drugs, salts stripped;
     `own_structure` tells the two apart. `boost_drugs` are the drugs that the entity feature looks
-    for: the query's, else the related drugs of its entities. `radiology` says that it asks for
-    images of radiology.
+    for: the query's, else the related drugs of its entities. `radiology` and `pathology` say that
+    it asks for such images.
     """
 
     intent: BiomedicalIntent
@@ -32,25 +32,19 @@ class Facts:
     own_structure: bool
     boost_drugs: tuple[str, ...]
     radiology: bool
+    pathology: bool
 
 
-def gather(texts: Sequence[str], lexicon: Lexicon, radiology: Sequence[str]) -> list[Facts]:
-    """Return the facts of each query."""
-    words = _any_of(tuple(radiology))
+def gather(texts: Sequence[str], lexicon: Lexicon, words: BiomedRouteConfig) -> list[Facts]:
+    """Return the facts of each query; `words` has the lists of words that ask for images."""
+    radiology, pathology = any_of(words.radiology_words), any_of(words.pathology_words)
     return [
-        _facts(intent, lexicon, bool(words.search(text)))
+        _facts(intent, lexicon, bool(radiology.search(text)), bool(pathology.search(text)))
         for text, intent in zip(texts, understand_biomedical(texts, lexicon), strict=True)
     ]
 
 
-@cache
-def _any_of(phrases: tuple[str, ...]) -> re.Pattern[str]:
-    """Match any of some phrases, in the singular or with an s; nothing where there are none."""
-    each = (rf"(?<!\w){re.escape(phrase)}s?(?!\w)" for phrase in phrases)
-    return re.compile("|".join(each) or r"(?!)", re.IGNORECASE)
-
-
-def _facts(intent: BiomedicalIntent, lexicon: Lexicon, radiology: bool) -> Facts:
+def _facts(intent: BiomedicalIntent, lexicon: Lexicon, radiology: bool, pathology: bool) -> Facts:
     written = intent.smiles or tuple(
         smiles for drug in intent.drugs for smiles in lexicon.entity(drug).smiles
     )
@@ -65,6 +59,7 @@ def _facts(intent: BiomedicalIntent, lexicon: Lexicon, radiology: bool) -> Facts
         own_structure=bool(intent.smiles),
         boost_drugs=intent.drugs or tuple(dict.fromkeys(related)),
         radiology=radiology,
+        pathology=pathology,
     )
 
 

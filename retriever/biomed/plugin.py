@@ -15,6 +15,7 @@ from retriever.hooks import (
     Catalog,
     Classification,
     Expansion,
+    ImageProfile,
     MergedFeatures,
     PlanRerank,
     Profile,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from retriever.biomed.facts import Facts
     from retriever.biomed.lexicon import Lexicon
     from retriever.config import Section
+    from retriever.images import ImageFile
     from retriever.index.store import Index
     from retriever.ingest.chunk import Chunk, Document
 
@@ -49,8 +51,9 @@ class BiomedPlugin:
         return _code_digest()
 
     def knowledge(self, settings: BiomedConfig) -> str:
-        """Return the fingerprint of the lexicon with its overlays."""
-        return _lexicon(settings).fingerprint
+        """Return the fingerprints of the lexicon with its overlays, and of the image words."""
+        words = (settings.route.radiology_words, settings.route.pathology_words)
+        return f"{_lexicon(settings).fingerprint} {_words_digest(words)}"
 
     @hookimpl
     def query_assemble(self, texts: Sequence[str], settings: BiomedConfig) -> list[Assembly]:
@@ -59,7 +62,7 @@ class BiomedPlugin:
 
         lexicon = _lexicon(settings)
         found = []
-        for facts in gather(texts, lexicon, settings.route.radiology_words):
+        for facts in gather(texts, lexicon, settings.route):
             intent = facts.intent
             found.append(
                 Assembly(
@@ -79,12 +82,16 @@ class BiomedPlugin:
 
     @hookimpl
     def classify_query(
-        self, assemblies: Sequence[Assembly], catalog: Catalog, part: Any
+        self,
+        images: "Sequence[ImageFile | None]",
+        assemblies: Sequence[Assembly],
+        catalog: Catalog,
+        part: Any,
     ) -> list[Classification]:
         """Return the collections of each query."""
         from retriever.biomed.routing import Router
 
-        return Router(part, catalog).route(_facts(assemblies))
+        return Router(part, catalog).route(_facts(assemblies), images)
 
     @hookimpl
     def query_dense_expand(
@@ -210,6 +217,15 @@ class BiomedPlugin:
         found["primary"] = [about[d.document_id] for d in documents]
         return found
 
+    @hookimpl
+    def classify_image(
+        self, documents: "Sequence[Document]", settings: BiomedConfig
+    ) -> list[ImageProfile | None]:
+        """Tell radiology, pathology and other images apart."""
+        from retriever.biomed.images import classify_images
+
+        return classify_images(documents, settings.route)
+
 
 def _structures(document: "Document") -> tuple[tuple[StructureChunk, ...], tuple[str, ...]]:
     """Return the document's structure, its metadata's SMILES, else the first in its text.
@@ -238,6 +254,11 @@ def _code_digest() -> str:
     folder = Path(__file__).parent
     files = sorted([*folder.glob("*.py"), *folder.glob("*.yaml")])
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+@lru_cache(maxsize=16)
+def _words_digest(words: tuple[tuple[str, ...], ...]) -> str:
+    return hashlib.sha256(repr(words).encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
 def _lexicon(settings: BiomedConfig) -> "Lexicon":

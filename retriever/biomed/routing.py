@@ -5,14 +5,25 @@ from collections.abc import Sequence
 from retriever.biomed.config import BiomedRouteConfig
 from retriever.biomed.facts import Facts
 from retriever.hooks import Catalog, Classification
+from retriever.images import ImageFile
 
-__all__ = ["BIOMEDICAL_TEXT", "CHEMICAL", "GENERAL_TEXT", "MEDCPT_TEXT", "Router"]
+__all__ = [
+    "BIOMEDICAL_TEXT",
+    "CHEMICAL",
+    "GENERAL_TEXT",
+    "MEDCPT_TEXT",
+    "PATHOLOGY",
+    "RADIOLOGY",
+    "VISUAL",
+    "Router",
+]
 
 GENERAL_TEXT = "eagle_text"
 BIOMEDICAL_TEXT = "eagle_text_biomed"
 MEDCPT_TEXT = "eagle_text_medcpt"
 CHEMICAL = "eagle_chemical"
 RADIOLOGY = "eagle_medical_radiology"
+PATHOLOGY = "eagle_medical_pathology"
 VISUAL = "eagle_visual"
 
 
@@ -31,11 +42,16 @@ class Router:
         if dual:
             self._texts += (GENERAL_TEXT,)
 
-    def route(self, facts: Sequence[Facts]) -> list[Classification]:
+    def route(
+        self, facts: Sequence[Facts], images: Sequence[ImageFile | None]
+    ) -> list[Classification]:
         """Return the collections of each query, in order, and what to note."""
-        return [self._route(of_query) for of_query in facts]
+        return [
+            self._route(of_query, image is not None)
+            for of_query, image in zip(facts, images, strict=True)
+        ]
 
-    def _route(self, facts: Facts) -> Classification:
+    def _route(self, facts: Facts, has_image: bool) -> Classification:
         part, intent = self._part, facts.intent
         planned: list[str] = []
         events: list[str] = []
@@ -53,6 +69,9 @@ class Router:
         if part.mode != "text":
             if facts.radiology:
                 planned.append(RADIOLOGY)
-            if part.mode == "visual" or (intent.workflow == "combination" and intent.drugs):
+            if facts.pathology and has_image:  # its encoder has no text tower
+                planned.append(PATHOLOGY)
+            combined = intent.workflow == "combination" and bool(intent.drugs)
+            if has_image or part.mode == "visual" or combined:
                 planned.append(VISUAL)
-        return Classification(tuple(planned), tuple(events))
+        return Classification(tuple(planned), tuple(events), visual=part.mode == "visual")

@@ -1,12 +1,13 @@
-"""What every text encoder gives."""
+"""What every encoder gives."""
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Spans", "TextEncoder", "Vectors"]
+__all__ = ["Encoder", "ImageEncoder", "Spans", "TextEncoder", "Vectors"]
 
 Vectors = npt.NDArray[np.float32]
 Spans = Sequence[tuple[int, int]]
@@ -33,3 +34,25 @@ class TextEncoder(Protocol):
     def encode_documents(self, texts: Sequence[str]) -> Vectors: ...  # noqa: D102
 
     def encode_queries(self, texts: Sequence[str]) -> Vectors: ...  # noqa: D102
+
+
+class ImageEncoder(Protocol):
+    """A model that turns images into unit vectors.
+
+    One with a text tower has `encode_queries` too, which puts texts into the same space. Without
+    it a query finds images by an image alone.
+    """
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    @property
+    def dimension(self) -> int: ...  # noqa: D102
+
+    def encode_images(self, paths: Sequence[Path]) -> Vectors: ...  # noqa: D102
+
+
+Encoder = TextEncoder | ImageEncoder

@@ -1,4 +1,4 @@
-"""What a model computed, kept by content: (model fingerprint, kind, text) -> vector.
+"""What a model computed, kept by content: (model fingerprint, kind, text or image) -> vector.
 
 One SQLite file a model, shared by any number of processes. A vector is written as soon as its
 batch is done, so a build that is killed picks up where it stopped.
@@ -9,19 +9,20 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from retriever.encoders.base import Spans, TextEncoder, Vectors
+from retriever.encoders.base import Encoder, Spans, Vectors
 from retriever.files import InputError
+from retriever.images import ImageFile
 
 __all__ = ["CachedEncoder", "VectorCache"]
 
 WRITE_AT_ONCE = 256
 ASK_AT_ONCE = 512
 
-Kind = Literal["query", "document"]
+Kind = Literal["query", "document", "image"]
 Progress = Callable[[int], object]
 
 
@@ -72,8 +73,9 @@ class VectorCache:
 class CachedEncoder:
     """An encoder that asks its cache first, and loads its model only for what is missing."""
 
-    def __init__(self, encoder: TextEncoder, folder: Path | None) -> None:
-        self._encoder = encoder
+    def __init__(self, encoder: Encoder, folder: Path | None) -> None:
+        # Which methods it has says what it reads.
+        self._encoder: Any = encoder
         self._folder = folder
         self.computed = 0
         self.reused = 0
@@ -81,37 +83,70 @@ class CachedEncoder:
     @property
     def name(self) -> str:
         """Name of the model."""
-        return self._encoder.name
+        return str(self._encoder.name)
 
     @property
     def fingerprint(self) -> str:
         """Fingerprint of the model."""
-        return self._encoder.fingerprint
+        return str(self._encoder.fingerprint)
+
+    @property
+    def reads_images(self) -> bool:
+        """Whether it is an image encoder: its documents are images, and only they."""
+        return hasattr(self._encoder, "encode_images")
+
+    @property
+    def reads_queries(self) -> bool:
+        """Whether a query's text gives a vector: always but for images without a text tower."""
+        return hasattr(self._encoder, "encode_queries")
 
     def token_spans(self, texts: Sequence[str]) -> Sequence[Spans]:
         """Return the model's own tokens as character spans."""
-        return self._encoder.token_spans(texts)
+        spans: Sequence[Spans] = self._encoder.token_spans(texts)
+        return spans
 
     def encode(
-        self, texts: Sequence[str], kind: Kind, progress: Progress = lambda done: None
+        self,
+        texts: Sequence[str],
+        kind: Literal["query", "document"],
+        progress: Progress = lambda done: None,
     ) -> Vectors:
         """Return unit vectors (n, d). `progress` is told how many more texts are done.
 
         The same text is computed once, whatever the batch.
         """
-        if not texts:
-            return np.zeros((0, 0), dtype=np.float32)
+        encode = self._encoder.encode_queries if kind == "query" else self._encoder.encode_documents
         keys = [_key(self.fingerprint, kind, text) for text in texts]
-        distinct = dict(zip(keys, texts, strict=True))
+        return self._vectors(keys, texts, encode, progress)
+
+    def encode_images(
+        self, images: Sequence[ImageFile], progress: Progress = lambda done: None
+    ) -> Vectors:
+        """Return unit vectors (n, d) of images; the same content is computed once."""
+        keys = [_key(self.fingerprint, "image", image.digest) for image in images]
+        paths = [image.path for image in images]
+        return self._vectors(keys, paths, self._encoder.encode_images, progress)
+
+    def _vectors(
+        self,
+        keys: Sequence[bytes],
+        items: Sequence[Any],
+        encode: Callable[[list[Any]], Vectors],
+        progress: Progress,
+    ) -> Vectors:
+        """Return the vectors of items known by their keys, those of similar length together."""
+        if not items:
+            return np.zeros((0, 0), dtype=np.float32)
+        distinct = dict(zip(keys, items, strict=True))
         cache = self._cache()
         known = cache.read(list(distinct)) if cache else {}
-        missing = sorted(distinct.keys() - known.keys(), key=lambda key: (len(distinct[key]), key))
-        self.computed += len(missing)
+        missing = distinct.keys() - known.keys()
+        ordered = sorted(missing, key=lambda key: (len(str(distinct[key])), key))
+        self.computed += len(ordered)
         self.reused += len(known)
-        progress(len(texts) - len(missing))
-        encode = self._encoder.encode_queries if kind == "query" else self._encoder.encode_documents
-        for start in range(0, len(missing), WRITE_AT_ONCE):
-            part = missing[start : start + WRITE_AT_ONCE]
+        progress(len(items) - len(ordered))
+        for start in range(0, len(ordered), WRITE_AT_ONCE):
+            part = ordered[start : start + WRITE_AT_ONCE]
             vectors = np.ascontiguousarray(encode([distinct[key] for key in part]), dtype="<f4")
             items = [(key, row.tobytes()) for key, row in zip(part, vectors, strict=True)]
             if cache:

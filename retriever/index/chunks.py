@@ -24,6 +24,7 @@ COLUMNS = (
     "file_name",
     "document_name",
     "source_uri",
+    "image",
 )
 
 

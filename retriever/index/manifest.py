@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
@@ -27,19 +27,20 @@ from retriever.index.damage import GENERATION, current_generation, reading
 
 __all__ = ["CollectionRecord", "Manifest", "building", "index_fingerprint", "read_manifest"]
 
-FORMAT = 2
+FORMAT = 3
 # How write_atomically names what becomes the manifest.
 TEMPORARY = re.compile(r"\.manifest\.json\.\w+")
 
 
 class CollectionRecord(Record):
-    """One collection of an index."""
+    """One collection of an index: searched by words too (`text`), or holding images (`images`)."""
 
     encoder: str
     fingerprint: str
     dimension: int
     chunks: int
     text: bool
+    images: bool
 
 
 class FileRecord(Record):
@@ -50,7 +51,11 @@ class FileRecord(Record):
 
 
 class Manifest(Record):
-    """What an index holds and what it was made from."""
+    """What an index holds and what it was made from.
+
+    `registry` says where its documents registry is: a file of the index, or a database that is
+    shared. Which one stands nowhere here, lest a password did.
+    """
 
     format: int
     fingerprint: str
@@ -64,6 +69,7 @@ class Manifest(Record):
     skipped: Mapping[str, int]
     chunks: int
     collections: Mapping[str, CollectionRecord]
+    registry: Literal["file", "shared"]
     versions: Mapping[str, str]
     files: Mapping[str, FileRecord]
 

@@ -10,12 +10,14 @@ import numpy as np
 
 from retriever.config import BM25Config
 from retriever.encoders.base import Vectors
+from retriever.files import InputError
 from retriever.index.bm25 import BM25Index
 from retriever.index.chunks import ChunkTable
 from retriever.index.damage import read_array, reading
 from retriever.index.dense import DenseIndex
 from retriever.index.manifest import CollectionRecord, Manifest, read_manifest, verify_files
-from retriever.types import Floats, Found, Integers
+from retriever.store import shared_registry
+from retriever.types import Booleans, Floats, Found, Integers
 
 if TYPE_CHECKING:
     from sqlalchemy import URL
@@ -41,6 +43,11 @@ class Collection:
     def text(self) -> bool:
         """Whether it is searched by words too."""
         return self.record.text
+
+    @property
+    def images(self) -> bool:
+        """Whether it holds images."""
+        return self.record.images
 
     @cached_property
     def rows(self) -> Integers:
@@ -161,10 +168,13 @@ class Index:
     def open(cls, path: Path | str) -> "Index":
         """Open an index. Raises InputError when it is absent or damaged.
 
-        Files are read when first needed, so the path is made absolute. Once another process has
-        rebuilt the index, what was not read yet raises InputError.
+        Raises it, too, where the documents registry is shared and ASSAY_REGISTRY does not say
+        where. Files are read when first needed, so the path is made absolute. Once another
+        process has rebuilt the index, what was not read yet raises InputError.
         """
-        return cls(Path(path).resolve(), read_manifest(Path(path)))
+        opened = cls(Path(path).resolve(), read_manifest(Path(path)))
+        _ = opened.registry_url
+        return opened
 
     def verify(self) -> None:
         """Compare every file with its noted SHA-256; raises InputError naming the first fault."""
@@ -188,26 +198,60 @@ class Index:
         total = self.manifest.chunks
         return {name: Collection(name, folder / name, record, total) for name, record in held}
 
+    @cached_property
+    def is_image(self) -> Booleans | None:
+        """Which rows of the chunk table are images, (chunks,); None where there are none."""
+        held = [one.rows for one in self.collections.values() if one.images]
+        if not held:
+            return None
+        found = np.zeros(self.manifest.chunks, dtype=np.bool_)
+        found[np.concatenate(held)] = True
+        return found
+
     @property
     def registry_id(self) -> str:
-        """Under which id the registry keeps this index."""
-        return "index"
+        """Under which id the registry keeps this index: its fingerprint where it is shared."""
+        return self.manifest.fingerprint if self.manifest.registry == "shared" else "index"
 
     @cached_property
     def registry(self) -> "Registry":
-        """The documents registry, opened when first asked."""
+        """The documents registry, opened when first asked.
+
+        Raises InputError where a shared one does not hold this index: it would find nothing, and
+        say nothing.
+        """
         from retriever.registry import Registry
 
-        return Registry.open(
-            self.registry_url, missing="the index was rebuilt or removed: open it again"
-        )
+        if self.manifest.registry == "file":
+            missing = "the index was rebuilt or removed: open it again"
+            return Registry.open(self.registry_url, missing=missing)
+        found = Registry.open(self.registry_url)
+        held = found.count(self.registry_id)
+        if held != self.manifest.documents:
+            raise InputError(
+                f"the shared registry holds {held} documents of this index, expected "
+                f"{self.manifest.documents}",
+                path=self.path,
+                fix="set ASSAY_REGISTRY to the one it was built with, or build it anew",
+            )
+        return found
 
     @property
-    def registry_url(self) -> "URL":
+    def registry_url(self) -> "URL | str":
         """Where the documents registry is."""
-        from retriever.registry import sqlite_url
+        if self.manifest.registry == "file":
+            from retriever.registry import sqlite_url
 
-        return sqlite_url(self.folder / "registry.sqlite")
+            return sqlite_url(self.folder / "registry.sqlite")
+        url = shared_registry()
+        if url is None:
+            raise InputError(
+                "the documents of this index are in a shared registry, and ASSAY_REGISTRY does "
+                "not say where",
+                path=self.path,
+                fix="export ASSAY_REGISTRY=postgresql://USER@HOST/DATABASE",
+            )
+        return url
 
 
 def best_of(places: Integers, cosines: Floats) -> tuple[Integers, Floats]:

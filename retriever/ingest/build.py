@@ -1,20 +1,22 @@
 """Build an index: read, chunk, profile, embed, write; resumable through the vector cache."""
 
 import platform
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from retriever.config import RetrieverConfig
-from retriever.encoders.base import TextEncoder, Vectors
+from retriever.encoders.base import Encoder, Vectors
 from retriever.encoders.cache import CachedEncoder
 from retriever.files import InputError
-from retriever.hooks import Profile
+from retriever.hooks import ImageProfile, Profile
+from retriever.images import ImageFile
 from retriever.index.chunks import ChunkTable
 from retriever.index.manifest import (
     Generation,
@@ -26,10 +28,12 @@ from retriever.index.manifest import (
 )
 from retriever.index.store import Collection, Index
 from retriever.ingest.chunk import Chunk, Document, chunk_documents
+from retriever.ingest.images import image_file, image_name, profile_images
 from retriever.ingest.read import corpus_digest, read_documents
 from retriever.plugins import Subscribers
 from retriever.retriever import open_encoders
 from retriever.stages.route import DEFAULT_COLLECTION
+from retriever.store import shared_registry
 
 __all__ = ["BuildReport", "build_index", "fingerprint_of", "plugin_prints"]
 
@@ -55,6 +59,7 @@ class _Row:
     document: int
     collections: tuple[str, ...]
     structure: str = ""
+    image: ImageFile | None = None
 
 
 def plugin_prints(config: RetrieverConfig) -> dict[str, str]:
@@ -72,7 +77,7 @@ def plugin_prints(config: RetrieverConfig) -> dict[str, str]:
 def fingerprint_of(
     corpus: Path | str,
     config: RetrieverConfig,
-    encoders: Mapping[str, TextEncoder] | None = None,
+    encoders: Mapping[str, Encoder] | None = None,
 ) -> str:
     """Return the fingerprint that an index of `corpus` under `config` has or would have."""
     served = open_encoders(config.models) if encoders is None else encoders
@@ -90,12 +95,13 @@ def build_index(
     out: Path | str,
     config: RetrieverConfig | None = None,
     *,
-    encoders: Mapping[str, TextEncoder] | None = None,
+    encoders: Mapping[str, Encoder] | None = None,
     cache: Path | str | None = None,
     progress: Progress = lambda stage, total, done: None,
 ) -> BuildReport:
     """Build an index of a BEIR corpus in the folder `out`, replacing an older one in one step.
 
+    The documents registry goes where ASSAY_REGISTRY says, else into a file of the index.
     `cache` keeps vectors between builds. Raises InputError for a bad corpus, a corpus without
     text, or a folder that holds something else; the old index, if any, then stays. An index is
     up to date when every file of it is as it was written; a damaged one is built anew.
@@ -136,11 +142,18 @@ def _build(
     chunks = _chunk(documents, config, encoders[DEFAULT_COLLECTION], progress)
     subscribers = Subscribers.of(config.namespace, dict(config.plugins))
     profiles = _profile(documents, chunks, subscribers, encoders[DEFAULT_COLLECTION], progress)
-    rows, skipped = _rows(documents, chunks, profiles, encoders)
-    if empty:
-        skipped["empty"] = empty
+    images = profile_images(documents, subscribers)
+    skipped = Counter({"empty": empty} if empty else {})
+    rows = _rows(documents, chunks, profiles, encoders, config.models, skipped)
+    rows += _image_rows(documents, images, encoders, config, corpus, skipped)
+    rows = _ordered(rows)
+    if not rows:
+        reasons = "; ".join(f"{reason}: {count}" for reason, count in sorted(skipped.items()))
+        raise InputError(f"nothing to index ({reasons})", path=corpus, fix="another model set")
     _write_chunks(generation.folder / "chunks.arrow", rows, documents, subscribers)
-    _write_registry(generation.folder / "registry.sqlite", documents, profiles, rows, config)
+    registry = _write_registry(
+        generation.folder, fingerprint, documents, profiles, images, rows, config
+    )
     records = {}
     for name in sorted({name for row in rows for name in row.collections}):
         records[name] = _write_collection(name, generation, config, encoders[name], rows, progress)
@@ -155,6 +168,7 @@ def _build(
         skipped=dict(sorted(skipped.items())),
         chunks=len(rows),
         collections=records,
+        registry=registry,
         versions=_versions(),
     )
 
@@ -162,9 +176,12 @@ def _build(
 def _is_current(out: Path, fingerprint: str) -> bool:
     try:
         manifest = read_manifest(out)
-        if manifest.fingerprint != fingerprint:
+        wanted = "file" if shared_registry() is None else "shared"
+        if (manifest.fingerprint, manifest.registry) != (fingerprint, wanted):
             return False
         verify_files(out, manifest)
+        if manifest.registry == "shared":
+            _ = Index(out, manifest).registry
     except InputError:
         return False  # absent, damaged or of another version: it is built anew
     return True
@@ -173,7 +190,7 @@ def _is_current(out: Path, fingerprint: str) -> bool:
 def _read(corpus: Path, progress: Progress) -> tuple[list[Document], int]:
     documents, empty = [], 0
     for document in read_documents(corpus):
-        if document.title.strip() or document.text.strip():
+        if document.title.strip() or document.text.strip() or image_name(document):
             documents.append(document)
         else:
             empty += 1
@@ -199,7 +216,8 @@ def _chunk(
     )
     by_document = {key: list(group) for key, group in groupby(found, lambda c: c.document_id)}
     progress("chunk", len(documents), len(documents))
-    return [by_document[document.document_id] for document in documents]
+    # An image without a caption has no chunk of text.
+    return [by_document.get(document.document_id, []) for document in documents]
 
 
 def _profile(
@@ -228,38 +246,87 @@ def _rows(
     chunks: Sequence[Sequence[Chunk]],
     profiles: Sequence[Profile],
     encoders: Mapping[str, CachedEncoder],
-) -> tuple[list[_Row], dict[str, int]]:
-    """Rows in order of chunk id, and how many documents a missing encoder kept out of where."""
+    models: str,
+    skipped: Counter[str],
+) -> list[_Row]:
+    """Rows of texts and structures; what is left out of where is counted in `skipped`."""
     rows: list[_Row] = []
-    skipped: dict[str, int] = {}
     for i, (document, of_document, profile) in enumerate(
         zip(documents, chunks, profiles, strict=True)
     ):
-        wanted = {*profile.collections, *(part.collection for part in profile.structures)}
-        for name in wanted - encoders.keys():
-            skipped[f"no encoder for {name}"] = skipped.get(f"no encoder for {name}", 0) + 1
-        held = tuple(name for name in profile.collections if name in encoders)
+        wanted = [*profile.collections, *(part.collection for part in profile.structures)]
+        faults = {name: _fault(name, encoders, models, images=False) for name in wanted}
+        skipped.update(filter(None, faults.values()))
+        skipped.update(profile.skipped)
+        held = tuple(name for name in profile.collections if not faults[name])
         rows += [_Row(chunk, i, held) for chunk in of_document if held]
         for part in profile.structures:
-            if part.collection not in encoders:
-                continue
-            whole = f"{document.title}\n{document.text}".strip()
-            chunk = Chunk(
-                chunk_id=f"{document.document_id}#{part.section}",
-                document_id=document.document_id,
-                position=len(of_document),
-                section=part.section,
-                text=whole,
-                content_summary=document.text[:200],
-            )
-            rows.append(_Row(chunk, i, (part.collection,), part.structure))
-    rows.sort(key=lambda row: row.chunk.chunk_id)
-    for one, other in pairwise(rows):
+            if not faults[part.collection]:
+                chunk = _whole(document, part.section, len(of_document))
+                rows.append(_Row(chunk, i, (part.collection,), part.structure))
+    return rows
+
+
+def _image_rows(
+    documents: Sequence[Document],
+    images: Sequence[ImageProfile | None],
+    encoders: Mapping[str, CachedEncoder],
+    config: RetrieverConfig,
+    corpus: Path,
+    skipped: Counter[str],
+) -> list[_Row]:
+    """Rows of images, each with its document's text as its caption; others are counted."""
+    rows: list[_Row] = []
+    for i, (document, profile) in enumerate(zip(documents, images, strict=True)):
+        if not image_name(document):
+            continue
+        file = image_file(document, corpus)
+        if profile is None:
+            skipped[f"no plugin of the namespace {config.namespace} places an image"] += 1
+            continue
+        fault = _fault(profile.collection, encoders, config.models, images=True)
+        if fault:
+            skipped[fault] += 1
+            continue
+        chunk = _whole(document, "image", 0)
+        rows.append(_Row(chunk, i, (profile.collection,), image=file))
+    return rows
+
+
+def _fault(
+    collection: str, encoders: Mapping[str, CachedEncoder], models: str, *, images: bool
+) -> str:
+    """Say why a collection cannot take texts (or images), "" where it can."""
+    encoder = encoders.get(collection)
+    if encoder is None:
+        return f"no encoder for {collection} in the model set {models}"
+    if encoder.reads_images != images:
+        reads = "no images" if images else "images alone"
+        return f"the encoder of {collection} in the model set {models} reads {reads}"
+    return ""
+
+
+def _whole(document: Document, section: str, position: int) -> Chunk:
+    """Return a chunk beside a document's prose: its structure or its image."""
+    return Chunk(
+        chunk_id=f"{document.document_id}#{section}",
+        document_id=document.document_id,
+        position=position,
+        section=section,
+        text=f"{document.title}\n{document.text}".strip(),
+        content_summary=document.text[:200],
+    )
+
+
+def _ordered(rows: Sequence[_Row]) -> list[_Row]:
+    """Return the rows in order of chunk id. Raises InputError for an id that comes twice."""
+    found = sorted(rows, key=lambda row: row.chunk.chunk_id)
+    for one, other in pairwise(found):
         if one.chunk.chunk_id == other.chunk.chunk_id:
             raise InputError(
                 f"two chunks have the id {one.chunk.chunk_id!r}", fix="rename a document"
             )
-    return rows, skipped
+    return found
 
 
 def _write_chunks(
@@ -276,6 +343,7 @@ def _write_chunks(
         "file_name": [documents[row.document].file_name for row in rows],
         "document_name": [documents[row.document].name for row in rows],
         "source_uri": [documents[row.document].source_uri for row in rows],
+        "image": [image_name(documents[row.document]) if row.image else "" for row in rows],
     }
     lists: dict[str, Sequence[Sequence[str]]] = {}
     for name, answer in subscribers.every(
@@ -294,12 +362,18 @@ def _write_chunks(
 
 
 def _write_registry(
-    path: Path,
+    folder: Path,
+    fingerprint: str,
     documents: Sequence[Document],
     profiles: Sequence[Profile],
+    images: Sequence[ImageProfile | None],
     rows: Sequence[_Row],
     config: RetrieverConfig,
-) -> None:
+) -> Literal["file", "shared"]:
+    """Write the documents to the shared registry, if there is one, else to a file; say which.
+
+    In a shared one the rows of an older index stay: a crash leaves what that index needs.
+    """
     from retriever.registry import DocumentRecord, Registry, sqlite_url
 
     held: dict[int, set[str]] = {}
@@ -314,6 +388,7 @@ def _write_registry(
             path=document.path,
             source_uri=document.source_uri,
             kb_name=document.kb_name,
+            modality="text" if image is None else image.modality,
             tags=document.tags,
             collections=tuple(sorted(held.get(i, ()))),
             namespace=config.namespace,
@@ -323,10 +398,14 @@ def _write_registry(
             confidence=profile.confidence,
             signals=profile.signals,
         )
-        for i, (document, profile) in enumerate(zip(documents, profiles, strict=True))
+        for i, (document, profile, image) in enumerate(
+            zip(documents, profiles, images, strict=True)
+        )
     ]
-    with Registry.open(sqlite_url(path)) as registry:
-        registry.replace("index", records)
+    shared = shared_registry()
+    with Registry.open(shared or sqlite_url(folder / "registry.sqlite")) as registry:
+        registry.replace(fingerprint if shared else "index", records)
+    return "shared" if shared else "file"
 
 
 def _write_collection(
@@ -339,12 +418,19 @@ def _write_collection(
 ) -> dict[str, Any]:
     inside = [i for i, row in enumerate(rows) if name in row.collections]
     texts = [rows[i].structure or rows[i].chunk.text for i in inside]
-    by_words = not any(rows[i].structure for i in inside)
+    images = [image for i in inside if (image := rows[i].image)]
+    by_words = not images and not any(rows[i].structure for i in inside)
     stage = f"embed {name}"
     progress(stage, len(texts), 0)
-    vectors: Vectors = encoder.encode(
-        texts, "document", lambda done: progress(stage, len(texts), done)
-    )
+
+    def done(count: int) -> object:
+        return progress(stage, len(texts), count)
+
+    vectors: Vectors
+    if images:
+        vectors = encoder.encode_images(images, done)
+    else:
+        vectors = encoder.encode(texts, "document", done)
     Collection.write(
         generation.folder / "collections" / name,
         np.array(inside, dtype=np.int32),
@@ -358,6 +444,7 @@ def _write_collection(
         "dimension": vectors.shape[1],
         "chunks": len(inside),
         "text": by_words,
+        "images": bool(images),
     }
 
 

@@ -1,11 +1,13 @@
 """Corpora in: JSON lines in BEIR's form, a file or the directory that holds `corpus.jsonl`."""
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from retriever.files import InputError, read_json_lines
+from retriever.files import BOM, InputError, read_json_lines
 from retriever.ingest.chunk import Document
 
 __all__ = ["corpus_digest", "corpus_file", "read_documents"]
@@ -22,9 +24,29 @@ def corpus_file(corpus: Path) -> Path:
 
 
 def corpus_digest(corpus: Path) -> str:
-    """SHA-256 of the corpus file's bytes."""
-    with corpus_file(corpus).open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    """SHA-256 of the corpus file's bytes, and of the images that its lines name."""
+    file = corpus_file(corpus)
+    digest = hashlib.sha256()
+    images = []
+    with file.open("rb") as stream:
+        for line in stream:
+            digest.update(line)
+            if b'"image"' in line:
+                images.append(_image_of(line))
+    for name in filter(None, images):
+        # One that is not there is named when the document is read.
+        with suppress(OSError, ValueError), (file.parent / name).open("rb") as stream:
+            digest.update(hashlib.file_digest(stream, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _image_of(line: bytes) -> str:
+    """Return the image that a line of a corpus names, "" for none or a line that is broken."""
+    try:
+        name = json.loads(line.removeprefix(BOM))["metadata"]["image"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return ""
+    return name if isinstance(name, str) else ""
 
 
 def read_documents(corpus: Path) -> Iterator[Document]:

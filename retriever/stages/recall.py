@@ -7,9 +7,10 @@ import numpy as np
 
 from retriever.encoders.base import Vectors
 from retriever.encoders.cache import CachedEncoder
+from retriever.images import ImageFile
 from retriever.types import Found, Integers, ListId, RankedList, Routing, Slots
 
-__all__ = ["Encoded", "cut", "encode", "lay_out"]
+__all__ = ["Encoded", "asked_of", "cut", "encode", "lay_out"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,18 +21,39 @@ class Encoded:
     owner: Integers
 
 
+def asked_of(
+    encoder: CachedEncoder, texts: Sequence[Sequence[str]], images: Sequence[ImageFile | None]
+) -> list[tuple[str | ImageFile, ...]]:
+    """Return what each query asks a model: its texts, or its image where the model reads images.
+
+    An image takes the place of the text: the cosines of a model's two towers lie on two scales. A
+    model without a text tower is asked nothing by a query without an image.
+    """
+    if not encoder.reads_images:
+        return [tuple(of_query) for of_query in texts]
+    return [
+        (image,) if image else tuple(of_query) if encoder.reads_queries else ()
+        for of_query, image in zip(texts, images, strict=True)
+    ]
+
+
 def encode(
-    encoder: CachedEncoder, texts: Sequence[Sequence[str]], known: dict[str, Vectors]
+    encoder: CachedEncoder,
+    asked: Sequence[Sequence[str | ImageFile]],
+    known: dict[str | ImageFile, Vectors],
 ) -> Encoded:
     """Encode what each query asks a collection for.
 
     `known` has the vectors that this batch has asked the same model for, and is filled.
     """
-    flat = [text for of_query in texts for text in of_query]
-    new = [text for text in dict.fromkeys(flat) if text not in known]
-    known.update(zip(new, encoder.encode(new, "query"), strict=True))
-    owner = np.repeat(np.arange(len(texts)), [len(of_query) for of_query in texts])
-    vectors = np.stack([known[text] for text in flat]) if flat else np.zeros((0, 0), np.float32)
+    flat = [item for of_query in asked for item in of_query]
+    new = [item for item in dict.fromkeys(flat) if item not in known]
+    texts = [item for item in new if isinstance(item, str)]
+    known.update(zip(texts, encoder.encode(texts, "query") if texts else (), strict=True))
+    images = [item for item in new if isinstance(item, ImageFile)]
+    known.update(zip(images, encoder.encode_images(images) if images else (), strict=True))
+    owner = np.repeat(np.arange(len(asked)), [len(of_query) for of_query in asked])
+    vectors = np.stack([known[item] for item in flat]) if flat else np.zeros((0, 0), np.float32)
     return Encoded(vectors, owner.astype(np.int32))
 
 

@@ -94,6 +94,7 @@ def rerank_domain(
     merged_score = np.where(np.isfinite(merged.score), merged.score, 0.0)
     rank_norm = np.where(injected.injected, 0.0, minmax(merged_score, own, equal=0.0))
     audit = [AuditEvent("rerank_merged", "rerank_t2_domain", np.any(pool, axis=1))]
+    audit += _passed(injected)
     raw = np.full(pool.shape, np.nan)
     weights = dict(offered.weights)
     if pairs is None:
@@ -129,6 +130,7 @@ def rerank_general(merged: Ranking, injected: Injected, pairs: tuple[Floats, Boo
     """Order the pool by the general cross-encoder; a query where it failed keeps its order."""
     logits, failed = pairs
     audit = [AuditEvent("rerank_merged", "rerank_t2_general", np.any(injected.pool, axis=1))]
+    audit += _passed(injected)
     if failed.any():
         audit.append(AuditEvent("rerank_merged", "cross_encoder_fallback", failed))
     return _ordered(injected, merged, logits, {"ce_raw": logits}, {}, tuple(audit))
@@ -140,6 +142,13 @@ def pass_through(merged: Ranking, injected: Injected) -> Reranked:
     audit = (AuditEvent("rerank_merged", "rerank_t2_passthrough", everyone),)
     nothing = np.full(injected.pool.shape, np.nan)
     return _ordered(injected, merged, nothing, {}, {}, audit)
+
+
+def _passed(injected: Injected) -> list[AuditEvent]:
+    """Note the queries that tier 2 leaves alone, since they look for images."""
+    if injected.stands is None or not injected.stands.any():
+        return []
+    return [AuditEvent("rerank_merged", "rerank_t2_passthrough", injected.stands)]
 
 
 def _ordered(

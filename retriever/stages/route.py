@@ -6,6 +6,7 @@ import numpy as np
 
 from retriever.config import RouteConfig
 from retriever.hooks import Assembly, Catalog
+from retriever.images import ImageFile
 from retriever.plugins import Subscribers
 from retriever.stages.scope import Allowed
 from retriever.stages.understand import intent_of
@@ -24,16 +25,25 @@ def route(
     texts: Sequence[str],
     assemblies: Sequence[Assembly],
     allowed: Allowed,
+    images: Sequence[ImageFile | None] = (),
 ) -> Routing:
     """Return the lists of each query.
 
     A plugin's collections, or the general text collection where none decides; then the
     exploratory ones; less those that the intent suppresses; then the collections that a scope's
     documents are in. A collection that the index lacks is skipped and noted. Every text
-    collection searched gets a BM25 list where `bm25_search` is on.
+    collection searched gets a BM25 list where `bm25_search` is on. `images` has the image of each
+    query, if any; one that no searched collection can be compared with is noted.
     """
+    images = images or (None,) * len(texts)
     classified = subscribers.first(
-        "classify_query", len(texts), "route", texts=texts, assemblies=assemblies, catalog=catalog
+        "classify_query",
+        len(texts),
+        "route",
+        texts=texts,
+        images=images,
+        assemblies=assemblies,
+        catalog=catalog,
     )
     events: dict[tuple[str, str], Booleans] = {}
 
@@ -42,15 +52,21 @@ def route(
         events.setdefault((event, collection), everyone)[query] = True
 
     active: dict[ListId, Booleans] = {}
+    visual = np.array([image is not None for image in images], dtype=np.bool_)
     for q, (decision, assembly) in enumerate(zip(classified, assemblies, strict=True)):
         planned = (DEFAULT_COLLECTION,) if decision is None else decision.collections
         for event in () if decision is None else decision.events:
             note(event, q)
+        visual[q] |= decision is not None and decision.visual
         suppressed = intent_of(assembly).suppress_collections
         planned = (*planned, *section.exploratory_search_collections)
         planned = tuple(name for name in planned if name not in suppressed)
-        for name in dict.fromkeys((*planned, *allowed.collections[q])):
-            if name not in catalog.index.collections:
+        wanted = dict.fromkeys((*planned, *allowed.collections[q]))
+        held = [name for name in wanted if name in catalog.index.collections]
+        if images[q] and not any(catalog.index.collections[name].images for name in held):
+            note("query_image_unused", q)
+        for name in wanted:
+            if name not in held:
                 note("route_skipped_collection", q, name)
                 continue
             searches = ["dense"] if section.dense_search else []
@@ -68,6 +84,7 @@ def route(
             AuditEvent("route", event, where, {"collection": name} if name else {})
             for (event, name), where in sorted(events.items())
         ),
+        visual,
     )
 
 

@@ -12,7 +12,7 @@ from worlds import HashedWords, write_gold
 
 from experiments.evaluate import evaluate, evaluate_run
 from gold import load, read_run
-from retriever import Retriever, RetrieverConfig, build_index
+from retriever import InputError, Retriever, RetrieverConfig, build_index
 
 GENERAL = RetrieverConfig(namespace="general")
 DOCUMENTS = {
@@ -288,6 +288,21 @@ def test_chunks_collapse_to_documents_before_the_cut(tmp_path: Path) -> None:
     lines = (tmp_path / "run" / "run.trec").read_text().splitlines()
     assert sorted(line.split()[2] for line in lines) == ["long", "short"]
     assert done.record["metrics"]["hit@5"]["value"] == 1.0
+
+
+def test_image_of_a_query_reaches_the_retriever(tmp_path: Path) -> None:
+    metadata = {"q1": {"image": "images/q.png"}}
+    gold_set = write_gold(tmp_path / "gold", DOCUMENTS, QUERIES, QRELS, metadata=metadata)
+    encoders = {"eagle_text": HashedWords()}
+    index = build_index(gold_set, tmp_path / "i", GENERAL, encoders=encoders).index
+    retriever = Retriever.open(index, GENERAL, encoders=encoders)
+    with pytest.raises(InputError, match=r"gold/images/q\.png' cannot be read"):
+        evaluate(load(gold_set), retriever, tmp_path / "run")
+    (gold_set / "images").mkdir()
+    (gold_set / "images" / "q.png").write_text("an image")
+    done = evaluate(load(gold_set), retriever, tmp_path / "run")
+    # No image is indexed, so it could not be used, and the run says so.
+    assert done.record["fallbacks"] == {"query_image_unused": 1}
 
 
 def test_nothing_retrieved_at_all_scores_zero(tmp_path: Path) -> None:

