@@ -70,19 +70,21 @@ def rerank_plan(
     `cosine` None means that the list is not compared. A filter that would leave nothing is not
     applied. Chunks without a cosine come last.
     """
-    kept = None
+    kept = filtered = None
     if keep is not None:
         some_left = np.any((one.rank > 0) & keep, axis=1, keepdims=True)
         kept = keep | ~some_left
+        filtered = (one.rank > 0) & ~kept
     if cosine is None or section.mode == "off":
-        return RankedList(one.item, order_list(_by_rank(one), one.rank, kept), one.score, one.parts)
+        rank = order_list(_by_rank(one), one.rank, kept)
+        return RankedList(one.item, rank, one.score, one.parts, filtered)
     dense = (1 + cosine) / 2
     if section.mode == "replace":
         score = dense
     else:
         score = np.round(section.w * dense + (1 - section.w) * one.score, DECIMALS)
     parts = {**one.parts, "tier1": np.where(one.rank > 0, dense, np.nan)}
-    return RankedList(one.item, order_list(score, one.rank, kept), score, parts)
+    return RankedList(one.item, order_list(score, one.rank, kept), score, parts, filtered)
 
 
 def _by_rank(one: RankedList) -> Floats:
