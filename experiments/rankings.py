@@ -7,11 +7,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from gold import GoldQuery
 from retriever import Query, Retriever
 from retriever.pipeline import Trace
 from retriever.retriever import QUERIES_AT_ONCE
+from retriever.types import Scope
 
-__all__ = ["Block", "Ranked", "rank_units", "run_blocks"]
+__all__ = ["Block", "Ranked", "asked", "rank_units", "run_blocks"]
 
 Integers = npt.NDArray[np.int32]
 
@@ -35,6 +37,13 @@ class Block:
     start: int
     trace: Trace
     ranked: Ranked
+
+
+def asked(query: GoldQuery, scoped: bool = True) -> Query:
+    """Return what a gold query asks of a retriever: its text and its scope, no label."""
+    kinds = ("kb_names", "document_ids", "tags") if scoped else ()
+    scope = Scope(**{kind: tuple(query.scope.get(kind, ())) for kind in kinds})
+    return Query(query.text, query.query_id, scope)
 
 
 def run_blocks(

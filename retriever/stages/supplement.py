@@ -103,4 +103,5 @@ def _columns(
         for place, (row, at, numbers) in enumerate(hits):
             rows[q, place], collection[q, place] = row, at
             values[:, q, place] = numbers
-    return Supplement(names, rows, collection, *values, searched=searched)
+    entity, lexical, dense, score = values
+    return Supplement(names, rows, collection, entity, lexical, dense, score, searched)
