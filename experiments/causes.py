@@ -138,7 +138,7 @@ class Case:
     def best(self, stage: str) -> int:
         """Return the best rank of a missing unit after a stage, 0 for none."""
         ranks = self.judged.waterfall.ranks[stage][self.missing]
-        return int(ranks[ranks > 0].min(initial=0)) if (ranks > 0).any() else 0
+        return min((int(rank) for rank in ranks if rank > 0), default=0)
 
     @property
     def top_slots(self) -> Integers:

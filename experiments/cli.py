@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from experiments.commands import config, demo, diagnose, evaluate, gold, index, search
+from experiments.commands import config, demo, diagnose, evaluate, gold, headroom, index, search
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
 from experiments.commands.terminal import say
 
@@ -28,6 +28,7 @@ app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
 app.command("diagnose")(diagnose.diagnose)
+app.command("headroom")(headroom.headroom)
 app.add_typer(config.app, name="config")
 
 

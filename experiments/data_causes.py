@@ -57,9 +57,9 @@ def _unknown_entities(case: Case, facts: Facts) -> Iterator[Cause]:
 
     wanted: dict[str, tuple[Mapping[str, Any], str]] = {}
     for match in _bundled().match(text):
-        if match.entity_id not in lexicon and not covered(match.start, match.end):
-            known_record = _record(_bundled().entity(match.entity_id))
-            wanted.setdefault(match.term, (known_record, "the bundled lexicon knows it"))
+        entity = _bundled().entity(match.entity_id)
+        if _same_in(lexicon, entity) is None and not covered(match.start, match.end):
+            wanted.setdefault(match.term, (_record(entity), "the bundled lexicon knows it"))
     taken = {term.casefold() for term in wanted}
     for word in _WORD.finditer(text):
         name = word.group()
@@ -92,8 +92,9 @@ def _unknown_aliases(case: Case, facts: Facts) -> Iterator[Cause]:
     found: dict[str, dict[str, None]] = {}
     for text in texts:
         for match in bundled.match(text):
-            if match.entity_id in lexicon and not lexicon.entities_named(match.term):
-                found.setdefault(match.entity_id, {})[match.term] = None
+            own = _same_in(lexicon, bundled.entity(match.entity_id))
+            if own is not None and not lexicon.entities_named(match.term):
+                found.setdefault(own, {})[match.term] = None
     for entity_id, terms in list(found.items())[:MOST]:
         entity = lexicon.entity(entity_id)
         yield Cause(
@@ -103,6 +104,14 @@ def _unknown_aliases(case: Case, facts: Facts) -> Iterator[Cause]:
             Change(lexicon={"change": [{"id": entity_id, "aliases": [*entity.aliases, *terms]}]}),
             about=entity.name,
         )
+
+
+def _same_in(lexicon: Lexicon, entity: Entity) -> str | None:
+    """Return the id under which a lexicon knows an entity by any of its names, None for none."""
+    if entity.id in lexicon:
+        return entity.id
+    names = (entity.name, *entity.aliases)
+    return next((i for name in names for i in lexicon.entities_named(name)), None)
 
 
 def _related_in_place(case: Case, facts: Facts) -> Iterator[Cause]:

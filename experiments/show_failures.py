@@ -9,11 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.diagnosis import CLASS_ADVICE, Diagnosis
+from experiments.headroom import LAST, STAGES, Headroom
 
-__all__ = ["print_diagnosis", "print_query"]
+__all__ = ["print_diagnosis", "print_headroom", "print_query"]
 
 WIDTH_OFF_TERMINAL = 160
 CHARACTERS = 60
+NEAREST = 20
 
 
 def print_diagnosis(found: Diagnosis) -> None:
@@ -129,3 +131,43 @@ def _table(*columns: str) -> Table:
 def _console() -> Console:
     console = Console(highlight=False)
     return console if console.is_terminal else Console(highlight=False, width=WIDTH_OFF_TERMINAL)
+
+
+def print_headroom(found: Headroom) -> None:
+    """Print the ceiling of each measure after each stage, and what weights could reach."""
+    console = _console()
+    table = _table("ceiling after", *found.measures)
+    for stage in [*STAGES, LAST]:
+        values = (f"{by_stage[stage]:.4f}" for by_stage in found.measures.values())
+        table.add_row(stage, *values)
+    console.print(table)
+    tier = found.tier_2
+    if tier is None:
+        console.print(Text("tier 2 has no weights in this run"))
+        return
+    console.print(
+        Text(
+            f"hit@{tier['k']} {tier['hit_now']:.4f}; with other weights of tier 2 at most "
+            f"{tier['hit_upper_bound']:.4f} ({tier['label']})"
+        )
+    )
+    console.print(
+        Text(
+            f"of {tier['failing']} failing queries {tier['feasible']} have weights that bring a "
+            f"relevant unit in, {tier['undecided']} are undecided"
+        )
+    )
+    near = sorted(
+        (q for q in found.queries if q["tier_2"] and q["tier_2"]["distance"] is not None),
+        key=lambda q: q["tier_2"]["distance"],
+    )
+    if near:
+        table = _table("query", "smallest change", "sum", "rank then")
+        for query in near[:NEAREST]:
+            tier_2 = query["tier_2"]
+            change = ", ".join(f"{n} {v:+.4g}" for n, v in tier_2["change"].items())
+            distance = f"{tier_2['distance']:.4g}"
+            table.add_row(Text(query["query_id"]), change, distance, str(tier_2["rank"]))
+        console.print(table)
+        if len(near) > NEAREST:
+            console.print(Text(f"and {len(near) - NEAREST} more: --json"))
