@@ -14,6 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from experiments.findings import (
+    Finding,
+    count_classes,
+    find_all,
+    finding_columns,
+    weight_columns,
+)
+from experiments.imported import judge_ranking, read_gold_corpus
+from experiments.judging import Judge, cutoff_of
 from experiments.metrics import (
     Measure,
     Scores,
@@ -23,14 +32,14 @@ from experiments.metrics import (
     per_query,
     summarise,
 )
-from experiments.rankings import run_blocks
+from experiments.rankings import asked, run_blocks
 from experiments.run import FORMAT, git_commit, new_run_folder, write_json, write_table
 from experiments.stage_tables import StageTables
-from gold import GoldQuery, GoldSet, Run, read_corpus, write_qrels, write_run
-from retriever import Query, Retriever
+from gold import GoldSet, Run, write_qrels, write_run
+from retriever import Retriever
 from retriever.config import EvaluationConfig
 from retriever.files import InputError
-from retriever.types import FALLBACKS, Scope
+from retriever.types import FALLBACKS
 
 __all__ = ["Evaluation", "evaluate", "evaluate_run", "measures_of"]
 
@@ -60,6 +69,7 @@ class _Answers:
     seconds: dict[str, float] = field(default_factory=dict)
     fallbacks: Counter[str] = field(default_factory=Counter)
     audit: Counter[str] = field(default_factory=Counter)
+    findings: list[Finding] = field(default_factory=list)
 
 
 def measures_of(settings: EvaluationConfig) -> list[Measure]:
@@ -123,29 +133,26 @@ def _search(
 ) -> _Answers:
     """Take every judged query through the retriever; the stage tables go to `folder`."""
     settings, chunks = retriever.config.evaluation, retriever.index.chunks
+    judge = Judge(retriever.index, gold, settings, _deepest_coverage(measures))
     queries = list(gold.queries.values())
-    asked = [
-        Query(
-            query.text,
-            query.query_id,
-            _scope(query),
-            gold.path / query.image if query.image else None,
-        )
-        for query in queries
-    ]
+    ask = [asked(query, gold.path) for query in queries]
     unit_ids = chunks.document_ids if gold.level == "document" else chunks.chunk_ids
-    deepest = _deepest_coverage(measures)
     answers = _Answers({})
-    relevant_from = settings.relevant_from or gold.relevant_from
-    with StageTables(folder, retriever.index, gold, relevant_from, TEXTS_SHOWN) as tables:
-        for block in run_blocks(retriever, asked, gold.level, settings.depth):
+    weights: list[dict[str, npt.NDArray[np.float64]]] = []
+    with StageTables(folder, retriever.index, gold, judge.relevant_from, TEXTS_SHOWN) as tables:
+        for block in run_blocks(retriever, ask, gold.level, settings.depth):
             of_block = queries[block.start : block.start + len(block.trace.queries)]
-            tables.add(of_block, block)
-            for row, (query, units) in enumerate(zip(of_block, block.ranked.units, strict=True)):
+            begin = time.perf_counter()
+            judged = judge.judge(of_block, block)
+            answers.findings += find_all(judge, retriever, of_block, block, judged)
+            answers.seconds["classify"] = (
+                answers.seconds.get("classify", 0.0) + time.perf_counter() - begin
+            )
+            tables.add(of_block, block, judged.ranks)
+            answers.coverage |= judged.coverage
+            weights.append(weight_columns(block.trace.final.weights))
+            for query, units in zip(of_block, block.ranked.units, strict=True):
                 answers.rankings[query.query_id] = [unit_ids[unit] for unit in units[units >= 0]]
-                if deepest and query.expected_terms:
-                    found = tables.texts_by_rank(block, row, deepest)
-                    answers.coverage[query.query_id] = coverage_by_rank(query.expected_terms, found)
             for name, ms in block.trace.timings_ms.items():
                 answers.seconds[name] = answers.seconds.get(name, 0.0) + ms / 1000
             for event in block.trace.audit:
@@ -153,14 +160,11 @@ def _search(
                 if event.event in FALLBACKS:
                     answers.fallbacks[event.event] += int(event.where.sum())
             progress(len(queries), len(of_block))
-    answers.columns = tables.query_columns()
+    answers.columns = tables.query_columns() | {
+        name: np.concatenate([of_block[name] for of_block in weights])
+        for name in (weights[0] if weights else ())
+    }
     return answers
-
-
-def _scope(query: GoldQuery) -> Scope:
-    """Return the scope a query is asked in: a part of the question, not a label."""
-    kinds = ("kb_names", "document_ids", "tags")
-    return Scope(**{kind: tuple(query.scope.get(kind, ())) for kind in kinds})
 
 
 def _deepest_coverage(measures: Sequence[Measure]) -> int:
@@ -178,18 +182,21 @@ def evaluate_run(
     rankings = {query_id: run.rankings.get(query_id, []) for query_id in gold.queries}
     answers = _Answers({q: ranking[: settings.depth] for q, ranking in rankings.items()})
     deepest = _deepest_coverage(measures)
-    wanted = {
-        document_id
-        for query in gold.queries.values()
-        if query.expected_terms
-        for document_id in answers.rankings[query.query_id][:deepest]
-    }
-    texts, missing = _document_texts(gold, wanted)
+    ranked: set[str] = set()
+    relevant: set[str] = set()
+    for query in gold.queries.values():
+        if query.expected_terms:
+            k = max(deepest, cutoff_of(query, settings))
+            ranked.update(answers.rankings[query.query_id][:k])
+            relevant.update(gold.qrels[query.query_id])
+    corpus = read_gold_corpus(gold, ranked | relevant)
+    texts = None if corpus.ids is None else corpus.texts
+    missing = 0 if texts is None else len(ranked - texts.keys())
     for query in gold.queries.values():
         if query.expected_terms and texts is not None:
-            ranked = answers.rankings[query.query_id][:deepest]
+            first = answers.rankings[query.query_id][:deepest]
             answers.coverage[query.query_id] = coverage_by_rank(
-                query.expected_terms, [[texts.get(document_id, "")] for document_id in ranked]
+                query.expected_terms, [[texts.get(document_id, "")] for document_id in first]
             )
     if missing:
         answers.fallbacks["run_document_without_text"] = missing
@@ -211,6 +218,7 @@ def evaluate_run(
         "config": None,
         "latency_ms": None,
     }
+    answers.findings = judge_ranking(gold, answers.rankings, corpus, settings)
     record, scores, summaries = _score(gold, answers, settings, measures, about)
     with new_run_folder(out) as folder:
         _write(folder, gold, answers, scores, record)
@@ -262,7 +270,7 @@ def _score(
         "metrics": _by_metric(s for s in summaries if s.group is None),
         "by_type": _by_group(s for s in summaries if s.group is not None),
         "by_workflow": _by_group(by_workflow),
-        "classes": None,
+        "classes": count_classes(answers.findings),
         "fallbacks": dict(sorted(answers.fallbacks.items())),
         "audit": dict(sorted(answers.audit.items())),
         "versions": _versions(),
@@ -315,7 +323,7 @@ def _query_table(
     for name, values in scores.values.items():
         column = np.where(rows >= 0, values[rows], np.nan) if len(values) else np.nan * rows
         columns[name] = [None if np.isnan(value) else float(value) for value in column]
-    return {**columns, **answers.columns}
+    return {**columns, **finding_columns(answers.findings), **answers.columns}
 
 
 def _by_metric(summaries: Iterable[Summary]) -> dict[str, dict[str, Any]]:
@@ -356,23 +364,6 @@ def _refuse_foreign_gold(gold: GoldSet, retriever: Retriever) -> None:
             path=retriever.index.path,
             fix="evaluate with an index of this gold set's corpus, or without --index",
         )
-
-
-def _document_texts(gold: GoldSet, wanted: set[str]) -> tuple[dict[str, str] | None, int]:
-    """Title and text of the wanted documents, and how many of them the corpus lacks.
-
-    None where there is no corpus: coverage is then undefined, not 0.
-    """
-    if not (gold.path / "corpus.jsonl").is_file():
-        return None, 0
-    if not wanted:
-        return {}, 0
-    texts = {
-        document.document_id: f"{document.title}\n{document.text}"
-        for document in read_corpus(gold.path)
-        if document.document_id in wanted
-    }
-    return texts, len(wanted - texts.keys())
 
 
 def _latency(retriever: Retriever, gold: GoldSet, count: int) -> dict[str, Any]:

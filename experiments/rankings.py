@@ -2,16 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from gold import GoldQuery
 from retriever import Query, Retriever
 from retriever.pipeline import Trace
 from retriever.retriever import QUERIES_AT_ONCE
+from retriever.types import Scope
 
-__all__ = ["Block", "Ranked", "rank_units", "run_blocks"]
+__all__ = ["Block", "Ranked", "asked", "rank_units", "run_blocks"]
 
 Integers = npt.NDArray[np.int32]
 
@@ -35,6 +38,14 @@ class Block:
     start: int
     trace: Trace
     ranked: Ranked
+
+
+def asked(query: GoldQuery, folder: Path, scoped: bool = True) -> Query:
+    """Return what a query of the gold set in `folder` asks: text, scope and image, no label."""
+    kinds = ("kb_names", "document_ids", "tags") if scoped else ()
+    scope = Scope(**{kind: tuple(query.scope.get(kind, ())) for kind in kinds})
+    image = folder / query.image if query.image else None
+    return Query(query.text, query.query_id, scope, image)
 
 
 def run_blocks(

@@ -8,6 +8,11 @@
     candidates.parquet  a row a candidate: its rank and score after every stage
     texts.parquet       what a drill-down shows of the chunks, cut to 1,000 characters
 
+Written later, by a look at the run:
+
+    failures.json       causes, each tried by a replay (assay diagnose RUN --verify)
+    headroom.json       what later stages and other weights could reach (assay headroom RUN)
+
 Timings stand in run.json alone, so that two runs of one configuration give the same bytes
 everywhere else.
 """
@@ -43,6 +48,8 @@ FILES = (
     "queries.parquet",
     "candidates.parquet",
     "texts.parquet",
+    "failures.json",
+    "headroom.json",
     "run.json",
 )
 

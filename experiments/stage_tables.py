@@ -13,9 +13,8 @@ from experiments.run import write_table
 from gold import GoldQuery, GoldSet
 from retriever.index.store import Index
 from retriever.pipeline import Trace
-from retriever.stages.inject import Injected
 from retriever.stages.understand import intent_of
-from retriever.types import Booleans, Integers, Ranking, Reranked
+from retriever.types import Booleans, Integers
 
 __all__ = ["StageTables"]
 
@@ -61,23 +60,16 @@ class StageTables:
         if kind is None:
             self._write_texts()
 
-    def add(self, queries: Sequence[GoldQuery], block: Block) -> None:
-        """Take in the tables of one block."""
+    def add(
+        self, queries: Sequence[GoldQuery], block: Block, stages: Mapping[str, Integers]
+    ) -> None:
+        """Take in the tables of one block; `stages` are its ranks, as `stage_ranks` gives them."""
         trace = block.trace
         self._workflow += [intent_of(assembly).workflow for assembly in trace.assemblies]
         is_gold = self._is_gold(queries, trace)
-        place = _places(trace.final)
-        unit = np.zeros_like(place)
-        np.put_along_axis(unit, trace.final.order.astype(np.int64), block.ranked.place, axis=1)
-        spread = {str(item): trace.by_slot(i) for i, item in enumerate(trace.slots.lists)}
-        ranks = {f"rank:{name}": rank for name, (rank, _) in spread.items()}
-        ranks |= {
-            "rank:supplement": _supplement_ranks(trace),
-            "rank:merged": _places(trace.merged),
-            "rank:injected": _places(trace.injected),
-            "rank:reranked": place,
-            "rank:final": unit,
-        }
+        spread = {str(item): trace.by_slot(i)[1] for i, item in enumerate(trace.slots.lists)}
+        ranks = {f"rank:{name}": rank for name, rank in stages.items()}
+        place, unit = stages["reranked"], stages["final"]
         for name, rank in ranks.items():
             best = np.where(is_gold & (rank > 0), rank, UNFOUND).min(axis=1, initial=UNFOUND)
             column = self._gold_ranks.setdefault(
@@ -97,7 +89,7 @@ class StageTables:
         scores = {"score:merged": np.where(np.isfinite(merged), merged, np.nan)}
         scores["score:final"] = trace.final.score[query, slot]
         scores |= {f"term:{n}": term[query, slot] for n, term in trace.final.terms.items()}
-        scores |= {f"score:{name}": score[query, slot] for name, (_, score) in spread.items()}
+        scores |= {f"score:{name}": score[query, slot] for name, score in spread.items()}
         self._write_candidates(
             query + block.start,
             chunk,
@@ -106,17 +98,6 @@ class StageTables:
             scores,
             gold,
         )
-
-    def texts_by_rank(self, block: Block, row: int, deepest: int) -> list[list[str]]:
-        """Full text of one query's retrieved chunks, grouped by the rank of their unit."""
-        order, place = block.trace.final.order[row], block.ranked.place[row]
-        ranks = int(min(deepest, place.max(initial=0)))
-        texts: list[list[str]] = [[] for _ in range(ranks)]
-        kept = np.flatnonzero((place > 0) & (place <= ranks))
-        chunks = block.trace.slots.chunk[row, order[kept]]
-        for rank, text in zip(place[kept], self._index.chunks.values("text", chunks), strict=True):
-            texts[rank - 1].append(text)
-        return texts
 
     def query_columns(self) -> dict[str, Any]:
         """Columns by query: the workflow and the best rank of a relevant unit after each stage."""
@@ -186,26 +167,6 @@ class StageTables:
         keys = np.arange(len(queries), dtype=np.int64)[:, None] * span + unit + 1
         marked: Booleans = np.isin(keys, np.array(relevant, dtype=np.int64)) & (chunk >= 0)
         return marked
-
-
-def _supplement_ranks(trace: Trace) -> Integers:
-    """Place of every slot in the supplement, from 1; 0 where it is not in it."""
-    queries, width = trace.slots.chunk.shape
-    ranks = np.zeros((queries, width + 1), dtype=np.int32)
-    places = np.arange(1, trace.supplement.rows.shape[1] + 1, dtype=np.int32)
-    held = np.where(trace.supplement.rows >= 0, places, 0)
-    ranks[np.arange(queries)[:, None], trace.slots.pointer[-1]] = held
-    return ranks[:, :width]
-
-
-def _places(ranking: Ranking | Injected | Reranked) -> Integers:
-    """Rank of every slot in an order, from 1; 0 where it was not retrieved."""
-    order, count = ranking.order, ranking.count
-    rank = np.broadcast_to(np.arange(1, order.shape[1] + 1, dtype=np.int32), order.shape)
-    rank = np.where(rank <= count[:, None], rank, 0).astype(np.int32)
-    place = np.zeros(order.shape, dtype=np.int32)
-    np.put_along_axis(place, order.astype(np.int64), rank, axis=1)
-    return place
 
 
 def _coded(codes: npt.NDArray[Any], values: Sequence[str]) -> Any:

@@ -216,11 +216,13 @@ class TrimConfig(Section):
 class EvaluationConfig(Section):
     """How a run is scored. No stage reads it.
 
-    `relevant_from: null` takes what the gold set says (1 where it says nothing).
+    `relevant_from: null` takes what the gold set says (1 where it says nothing). A query passes by
+    its first `cutoff` results; one that brings its own `k` by those.
     """
 
     split: Name = "test"
     depth: Depth = 100
+    cutoff: Depth = 5
     metrics: tuple[str, ...] = (
         "hit@5",
         "mrr@10",

@@ -104,6 +104,8 @@ class Trace:
     injected: Injected
     final: Reranked
     shown: Integers
+    # Rows of the chunk table that each query's scope admits; None where it has no scope.
+    allowed: tuple[Integers | None, ...] = ()
     scope_audit: tuple[AuditEvent, ...] = ()
     timings_ms: Mapping[str, float] = field(default_factory=dict)
 
@@ -274,6 +276,7 @@ class _Run:
             injected=injected.value,
             final=final.value,
             shown=shown.value,
+            allowed=allowed.value.rows,
             scope_audit=allowed.value.audit,
             timings_ms=dict(self.timings),
         )

@@ -5,13 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from retriever.config import RetrieverConfig
-from retriever.encoders.base import Encoder, TextEncoder
+from retriever.encoders.base import Encoder, TextEncoder, Vectors
 from retriever.encoders.cache import CachedEncoder
 from retriever.encoders.cross import TransformersCrossEncoder
 from retriever.encoders.models import load_model_set, resolved
 from retriever.encoders.molecule import MorganStructures
 from retriever.encoders.text import TransformersEncoder
 from retriever.files import InputError
+from retriever.hooks import StructureChunk
 from retriever.index.store import Index
 from retriever.memo import Memo
 from retriever.pipeline import Pipeline, Trace
@@ -101,6 +102,30 @@ class Retriever:
                 fix="open the index anew",
             )
         return Retriever(self._pipeline, config)
+
+    def with_mended(
+        self,
+        structures: Mapping[str, StructureChunk] | None = None,
+        sections: Mapping[str, str] | None = None,
+    ) -> "Retriever":
+        """Return a retriever over the same index with some data mended in memory.
+
+        `structures` gives a document, by id, the structure it lacks; `sections` a chunk, by id,
+        its section. See `retriever.index.overlay`.
+        """
+        from retriever.index.overlay import overlaid
+
+        pipeline = self._pipeline
+
+        def encode(name: str, texts: Sequence[str]) -> tuple[Vectors, str, str]:
+            encoder = pipeline.encoders.get(name)
+            if encoder is None:
+                raise InputError(f"no encoder serves the collection {name}")
+            return encoder.encode(texts, "document"), encoder.name, encoder.fingerprint
+
+        index = overlaid(self.index, structures or {}, sections or {}, encode)
+        mended = Pipeline(index, pipeline.encoders, pipeline.rerankers, self.memo)
+        return Retriever(mended, self.config)
 
     def without_memory(self) -> "Retriever":
         """Return the same retriever with memo and vector cache off, for measuring."""

@@ -196,8 +196,9 @@ class Supplement:
     """Chunks found for a query by the names of its documents, whatever the lists brought.
 
     `rows` (queries, places) are rows of the chunk table in supplement order, -1 where there are
-    no more. `collection` names where each was found, by place in `collections`. The other columns
-    are what the order was made from.
+    no more. `collection` names where each was found, by place in `collections`. `searched`
+    (collections, queries) says where it looked. The other columns are what the order was made
+    from.
     """
 
     collections: tuple[str, ...]
@@ -207,6 +208,7 @@ class Supplement:
     lexical: Floats
     dense: Floats
     score: Floats
+    searched: Booleans
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -215,7 +217,8 @@ class Reranked:
 
     As `Ranking`, with `score` after tier 2. `injected` (queries, slots) marks chunks that the
     supplement brought to the top; `terms` are the named matrices (queries, slots), NaN outside the
-    pool; `weights` the row of each query, by name.
+    pool; `weights` the row of each query, by name. A chunk with a `structure` term scores at least
+    that times the sum of the weights `floor_weights` (times 1 where none are named).
     """
 
     order: Integers
@@ -227,6 +230,7 @@ class Reranked:
     terms: Mapping[str, Floats]
     weights: Mapping[str, Floats]
     audit: tuple[AuditEvent, ...] = ()
+    floor_weights: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -131,6 +131,38 @@ class ChunkTable:
         with reading(self._file):
             return list(self._column(column).take(places).to_pylist())
 
+    def with_rows(
+        self, columns: Mapping[str, Sequence[str]], lists: Mapping[str, Sequence[Sequence[str]]]
+    ) -> "tuple[ChunkTable, Integers]":
+        """Return a table in memory with more rows, and the row there of each old and new one."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        text, many = pa.large_utf8(), pa.large_list(pa.utf8())
+        more = {name: pa.array(columns[name], type=text) for name in COLUMNS}
+        more |= {name: pa.array(lists[name], type=many) for name in self.list_columns}
+        with reading(self._file):
+            for name in self._table.column_names:
+                self._column(name)
+            both = pa.concat_tables([self._table, pa.table(more)]).combine_chunks()
+            order = pc.sort_indices(both["chunk_id"])
+            table = both.take(order).combine_chunks()
+        place = np.empty(len(order), dtype=np.int32)
+        place[np.from_dlpack(order)] = np.arange(len(order), dtype=np.int32)
+        return ChunkTable(table, self._file), place
+
+    def with_values(self, column: str, values: Mapping[int, str]) -> "ChunkTable":
+        """Return a table in memory with other texts in one column, by row."""
+        import pyarrow as pa
+
+        with reading(self._file):
+            held = self._column(column).to_pylist()
+        for row, value in values.items():
+            held[row] = value
+        at = self._table.column_names.index(column)
+        changed = pa.array(held, type=pa.large_utf8())
+        return ChunkTable(self._table.set_column(at, column, changed), self._file)
+
     @cached_property
     def _documents(self) -> tuple[list[str], Integers]:
         with reading(self._file):

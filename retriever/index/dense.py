@@ -48,6 +48,18 @@ class DenseIndex:
         flat.add(unit)
         return cls(flat)
 
+    def with_vectors(self, vectors: Vectors, order: Integers) -> "DenseIndex":
+        """Return an index in memory with more vectors; `order` lists old and new places as wanted.
+
+        Stored vectors keep their bytes. Raises InputError as `build` does.
+        """
+        import faiss
+
+        both = np.concatenate([self.vectors, unit_vectors(vectors)])
+        flat = faiss.IndexFlatIP(self.dimension)
+        flat.add(np.ascontiguousarray(both[order]))
+        return DenseIndex(flat)
+
     @property
     def dimension(self) -> int:
         """Length of a vector."""

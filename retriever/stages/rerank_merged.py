@@ -7,6 +7,7 @@ merged score, alike; 0 for an injected chunk); the plugin brings the other featu
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -123,7 +124,9 @@ def rerank_domain(
     final = np.round(final, DECIMALS)
     terms = {name: np.where(pool, term, np.nan) for name, term in terms.items()}
     terms |= {"ce_raw": raw, "final": np.where(pool, final, np.nan)}
-    return _ordered(injected, merged, np.where(pool, final, np.nan), terms, weights, tuple(audit))
+    score = np.where(pool, final, np.nan)
+    found = _ordered(injected, merged, score, terms, weights, tuple(audit))
+    return found if structure is None else replace(found, floor_weights=offered.floor_weights)
 
 
 def rerank_general(merged: Ranking, injected: Injected, pairs: tuple[Floats, Booleans]) -> Reranked:

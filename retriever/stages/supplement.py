@@ -13,7 +13,7 @@ from retriever.index.store import Index
 from retriever.stages.fuse import overlap_of
 from retriever.stages.recall import Encoded
 from retriever.stages.scope import Allowed
-from retriever.types import Floats, Integers, Supplement
+from retriever.types import Booleans, Floats, Integers, Supplement
 
 __all__ = ["supplement"]
 
@@ -35,6 +35,7 @@ def supplement(
     """
     names = tuple(index.collections)
     found: list[list[tuple[int, int, tuple[float, ...]]]] = []
+    searched = np.zeros((len(names), len(plans)), dtype=np.bool_)
     for q, plan in enumerate(plans):
         if plan is None or not plan.document_ids:
             found.append([])
@@ -49,6 +50,7 @@ def supplement(
             if name not in names:
                 continue
             collection = index.collections[name]
+            searched[names.index(name), q] = True
             own = rows[collection.places_of(rows) >= 0]
             dense = _dense(index, name, encoded.get(name), q, own)
             entity = plan.entity(own)
@@ -60,7 +62,7 @@ def supplement(
                 [(int(own[i]), at, (entity[i], lexical[i], dense[i], score[i])) for i in order]
             )
         found.append(_take_turns(lanes))
-    return _columns(names, found)
+    return _columns(names, found, searched)
 
 
 def _dense(index: Index, name: str, encoded: Encoded | None, query: int, rows: Integers) -> Floats:
@@ -89,7 +91,9 @@ def _take_turns(
 
 
 def _columns(
-    names: tuple[str, ...], found: Sequence[Sequence[tuple[int, int, tuple[float, ...]]]]
+    names: tuple[str, ...],
+    found: Sequence[Sequence[tuple[int, int, tuple[float, ...]]]],
+    searched: Booleans,
 ) -> Supplement:
     width = max(map(len, found), default=0)
     rows = np.full((len(found), width), -1, dtype=np.int32)
@@ -99,4 +103,5 @@ def _columns(
         for place, (row, at, numbers) in enumerate(hits):
             rows[q, place], collection[q, place] = row, at
             values[:, q, place] = numbers
-    return Supplement(names, rows, collection, *values)
+    entity, lexical, dense, score = values
+    return Supplement(names, rows, collection, entity, lexical, dense, score, searched)

@@ -51,7 +51,8 @@ def world_of(hits: list[int], extra: list[int]) -> World:
     slots = lay_out((TEXT,), [found.rows], rows, 1)
     merged = merge(MergeConfig(), slots, [cut(routing, TEXT, found)], NAMES, ["model"])
     nothing = np.zeros(rows.shape)
-    supplement = Supplement(NAMES, rows, np.zeros_like(rows), nothing, nothing, nothing, nothing)
+    searched = np.ones((len(NAMES), len(rows)), dtype=np.bool_)
+    supplement = Supplement(NAMES, rows, np.zeros_like(rows), *(nothing,) * 4, searched)
     return World(slots, merged, supplement)
 
 

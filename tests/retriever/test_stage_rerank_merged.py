@@ -48,7 +48,8 @@ def pool_of(scores: Sequence[float], size: int = 100, extra: Sequence[int] = ())
         NOTHING,
     )
     nothing = np.zeros(rows.shape)
-    found = Supplement(("eagle_text",), rows, np.zeros_like(rows), *(nothing,) * 4)
+    searched = np.ones((1, 1), dtype=np.bool_)
+    found = Supplement(("eagle_text",), rows, np.zeros_like(rows), *(nothing,) * 4, searched)
     section = InjectConfig(rerank_pool=size, min_new=2)
     return Pool(
         slots, merged, inject(section, slots, merged, found, ("eagle_text",), np.array([True]))

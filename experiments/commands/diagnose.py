@@ -1,0 +1,58 @@
+"""`assay diagnose`: why each query of a run fails."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from experiments.commands.options import Json
+from experiments.commands.terminal import print_json, say, warm_up
+
+
+def diagnose(
+    run: Annotated[str, typer.Argument(help="A run: its folder, MLflow run id or alias.")],
+    query: Annotated[
+        str | None, typer.Option("--query", help="Show all that is known of this query.")
+    ] = None,
+    verify: Annotated[
+        bool, typer.Option("--verify", help="Try every cause by a replay; writes failures.json.")
+    ] = False,
+    gold: Annotated[
+        Path | None, typer.Option("--gold", help="Where the gold set is, if it has moved.")
+    ] = None,
+    index: Annotated[
+        Path | None, typer.Option("--index", help="Where the index is, if it has moved.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Say why each query of a run fails; --verify tries each cause by changing it alone."""
+    from experiments.diagnosis import diagnose as read_diagnosis
+    from experiments.diagnosis import verify as try_causes
+    from experiments.diagnosis import write_diagnosis
+    from experiments.recorded import find_run, reopen
+    from experiments.show_failures import print_diagnosis, print_query
+    from retriever.files import InputError
+
+    recorded = find_run(run)
+    if verify:
+        judged, retriever = reopen(recorded, gold=gold, index=index)
+        warm_up(as_json)
+        found = try_causes(recorded, judged, retriever)
+        path = write_diagnosis(recorded, found)
+        if not as_json:
+            say(f"{found.replays} replays; causes: {path}")
+    else:
+        found = read_diagnosis(recorded)
+    if query is None:
+        if as_json:
+            print_json(found.to_json())
+        else:
+            print_diagnosis(found)
+        return
+    one = next((q for q in found.queries if q["query_id"] == query), None)
+    if one is None:
+        raise InputError(f"the run has no query {query!r}", path=recorded.path)
+    if as_json:
+        print_json(one)
+    else:
+        print_query(one)
