@@ -70,11 +70,17 @@ class VectorCache:
 
 
 class CachedEncoder:
-    """An encoder that asks its cache first, and loads its model only for what is missing."""
+    """An encoder that asks its cache first, and loads its model only for what is missing.
 
-    def __init__(self, encoder: TextEncoder, folder: Path | None) -> None:
+    With `may_compute` off, what is missing is an InputError.
+    """
+
+    def __init__(
+        self, encoder: TextEncoder, folder: Path | None, *, may_compute: bool = True
+    ) -> None:
         self._encoder = encoder
         self._folder = folder
+        self._may_compute = may_compute
         self.computed = 0
         self.reused = 0
 
@@ -106,6 +112,13 @@ class CachedEncoder:
         cache = self._cache()
         known = cache.read(list(distinct)) if cache else {}
         missing = sorted(distinct.keys() - known.keys(), key=lambda key: (len(distinct[key]), key))
+        if missing and not self._may_compute:
+            raise InputError(
+                f"{len(missing)} of {len(distinct)} vectors of {self.name} are not in the cache, and "
+                "none may be computed",
+                path=self._folder,
+                fix="index without --restamp, which computes them",
+            )
         self.computed += len(missing)
         self.reused += len(known)
         progress(len(texts) - len(missing))
