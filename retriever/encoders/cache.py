@@ -114,8 +114,8 @@ class CachedEncoder:
         missing = sorted(distinct.keys() - known.keys(), key=lambda key: (len(distinct[key]), key))
         if missing and not self._may_compute:
             raise InputError(
-                f"{len(missing)} of {len(distinct)} vectors of {self.name} are not in the cache, and "
-                "none may be computed",
+                f"{len(missing)} of {len(distinct)} vectors of {self.name} are not in the cache, "
+                "and none may be computed",
                 path=self._folder,
                 fix="index without --restamp, which computes them",
             )
