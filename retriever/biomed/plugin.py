@@ -238,14 +238,22 @@ def _lexicon(settings: BiomedConfig) -> "Lexicon":
     named = [*([part.path] if part.path else []), *part.overlays]
     files = [inner for f in named for inner in (sorted(f.glob("*.RRF")) if f.is_dir() else [f])]
     stamps = tuple((str(f), f.stat().st_mtime_ns) for f in files if f.exists())
-    return _loaded(part.path, part.overlays, stamps)
+    return _loaded(part.path, part.overlays, part.variants, stamps)
 
 
 @lru_cache(maxsize=16)
 def _loaded(
-    path: Path | None, overlays: tuple[Path, ...], stamps: tuple[tuple[str, int], ...]
+    path: Path | None,
+    overlays: tuple[Path, ...],
+    spelt_otherwise: bool,
+    stamps: tuple[tuple[str, int], ...],
 ) -> "Lexicon":
     """Load a lexicon; `stamps` makes a changed file another lexicon."""
     from retriever.biomed.lexicon import load_lexicon
 
-    return load_lexicon(path, overlays)
+    lexicon = load_lexicon(path, overlays)
+    if not spelt_otherwise:
+        return lexicon
+    from retriever.biomed.variants import with_variants
+
+    return with_variants(lexicon)
