@@ -8,14 +8,17 @@ __all__ = ["LEAST_CHARACTERS", "OneEdit", "is_one_edit"]
 # In a shorter term one edit is another term (IL-2, IL-6; TNF, TNM).
 LEAST_CHARACTERS: Final = 5
 
+LEAST_IN_WORD: Final = 4
+
 _Half = tuple[int, str]
 
 
 def is_one_edit(one: str, other: str) -> bool:
     """Tell whether one letter inserted, deleted or replaced, or two neighbours swapped, is all.
 
-    An edit that adds, drops or changes a digit makes another term of it and does not count:
-    CYP2C9 is no misspelling of CYP2C8. Equal texts are no edit apart.
+    An edit that adds, drops or changes a digit, or is in a word of up to three characters, makes
+    another term of it and does not count: CYP2C9 is no misspelling of CYP2C8, hepatitis B none of
+    hepatitis C. Equal texts are no edit apart.
     """
     if one == other or abs(len(one) - len(other)) > 1:
         return False
@@ -35,7 +38,16 @@ def is_one_edit(one: str, other: str) -> bool:
         if longer[1:] != shorter:
             return False
         changed = longer[0]
-    return not any(character.isdigit() for character in changed)
+    return not any(character.isdigit() for character in changed) and _in_long_word(one, other)
+
+
+def _in_long_word(one: str, other: str) -> bool:
+    """Tell whether two texts differ in a word of four characters or more, or in a space."""
+    words, others = one.replace("-", " ").split(), other.replace("-", " ").split()
+    if len(words) != len(others):
+        return True
+    pairs = zip(words, others, strict=True)
+    return all(a == b or min(len(a), len(b)) >= LEAST_IN_WORD for a, b in pairs)
 
 
 class OneEdit:

@@ -3,8 +3,8 @@
 Candidates come in four ways, in this order, each entity once:
 
     exact      the mention is a name or alias (in its context, the abbreviation's long form is)
-    variant    another spelling of the mention is: word order, hyphen, plural, British, Greek,
-               an abbreviation of the lexicon written out
+    variant    another spelling of the mention is: word order, hyphen, plural, British, Greek, an
+               abbreviation of the lexicon written out, a drug without its salt or form
     one_edit   a name or alias is one slip of the keyboard away
     bm25       names, aliases and their spellings share words with the mention
 
@@ -13,6 +13,7 @@ order. `similarity` says how alike mention and term are, 0 to 1, by their words 
 a mention whose first candidate has less than `nil_below` is NIL.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -24,8 +25,8 @@ import numpy.typing as npt
 from retriever.biomed.abbreviations import definitions
 from retriever.biomed.edits import OneEdit
 from retriever.biomed.lexicon import Lexicon
-from retriever.biomed.matcher import term_key
-from retriever.biomed.variants import variants
+from retriever.biomed.matcher import SHORT, term_key
+from retriever.biomed.variants import compact, variants
 from retriever.config import BM25Config
 from retriever.index.bm25 import BM25Index
 
@@ -34,6 +35,14 @@ __all__ = ["CANDIDATES", "NIL_BELOW", "Candidate", "Linked", "Linker", "Mention"
 CANDIDATES: Final = 50
 # Chosen on BC5CDR's dev split (benchmarks/bc5cdr_linking.py).
 NIL_BELOW: Final = 0.7
+
+# What follows a drug's name and is no other drug: its salt, its form.
+_FORM: Final = re.compile(
+    r"(?P<drug>.+?)(?: (?:(?:mono|di|hemi)?(?:hydrochloride|hydrobromide|hydrate)|mesylate|"
+    r"mesilate|besylate|tosylate|esylate|maleate|fumarate|succinate|tartrate|"
+    r"tablets?|capsules?|injections?|infusions?|suspension))+",
+    re.IGNORECASE,
+)
 
 Way = Literal["exact", "variant", "one_edit", "bm25"]
 
@@ -116,8 +125,11 @@ class Linker:
     def _found(self, asked: str) -> Iterator[Candidate]:
         yield from self._named(asked, asked, "exact", 1.0)
         spellings = self._spellings(asked)
-        for spelling in spellings:
+        for spelling in (asked, *spellings):
             yield from self._named(spelling, spelling, "variant", 1.0)
+            for entity_id, name in self._compact.get(compact(spelling), ()):
+                own = self.lexicon.entity(entity_id).name
+                yield Candidate(entity_id, own, name, "variant", 1.0)
         key = term_key(asked)
         for term in self._one_edit.near(key):
             yield from self._named(term, term, "one_edit", 1 - 1 / len(term))
@@ -131,6 +143,8 @@ class Linker:
     def _spellings(self, asked: str) -> tuple[str, ...]:
         """Other spellings of a mention: its variants, then those with abbreviations written out."""
         found = dict.fromkeys(variants(asked))
+        if bare := _FORM.fullmatch(asked):
+            found[bare["drug"]] = None
         words = asked.split()
         if len(words) > 1:
             for place, word in enumerate(words):
@@ -206,6 +220,17 @@ class Linker:
         return OneEdit(
             term_key(name) for e in self.lexicon.entities for name in (e.name, *e.aliases)
         )
+
+    @cached_property
+    def _compact(self) -> Mapping[str, tuple[tuple[str, str], ...]]:
+        """(entity id, name) by name without hyphens and spaces."""
+        found: dict[str, tuple[tuple[str, str], ...]] = {}
+        for entity in self.lexicon.entities:
+            for name in self.lexicon.names_of(entity.id):
+                key = compact(name)
+                if len(key) > SHORT:  # a shorter one means something in its own case alone
+                    found[key] = (*found.get(key, ()), (entity.id, name))
+        return found
 
     @cached_property
     def _abbreviated(self) -> Mapping[str, tuple[str, ...]]:

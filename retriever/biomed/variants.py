@@ -12,7 +12,7 @@ from typing import Final
 from retriever.biomed.lexicon import Lexicon
 from retriever.biomed.matcher import SHORT, term_key
 
-__all__ = ["variants", "with_variants"]
+__all__ = ["compact", "variants", "with_variants"]
 
 # Families are applied on top of one another this often: "tumours of the kidney" is two steps from
 # "renal tumors" and three from "kidney tumor".
@@ -121,6 +121,15 @@ def variants(term: str) -> tuple[str, ...]:
         if len(found) > MOST:
             break
     return tuple(found)[1 : MOST + 1]
+
+
+def compact(term: str) -> str:
+    """Return a term without hyphens and spaces, Greek letters as words: `TGF-β 1` is tgfbeta1.
+
+    Two terms that are equal so are one written in two ways, nearly always.
+    """
+    spelt = "".join(_GREEK.get(character, character) for character in term_key(term))
+    return spelt.replace("-", "").replace(" ", "")
 
 
 def with_variants(lexicon: Lexicon) -> Lexicon:
