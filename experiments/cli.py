@@ -6,7 +6,18 @@ from typing import NoReturn
 
 import typer
 
-from experiments.commands import config, demo, diagnose, evaluate, gold, headroom, index, search
+from experiments.commands import (
+    config,
+    demo,
+    diagnose,
+    evaluate,
+    gold,
+    headroom,
+    index,
+    lexicon,
+    link,
+    search,
+)
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
 from experiments.commands.terminal import say
 
@@ -29,6 +40,8 @@ app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
 app.command("diagnose")(diagnose.diagnose)
 app.command("headroom")(headroom.headroom)
+app.add_typer(lexicon.app, name="lexicon")
+app.command("link")(link.link)
 app.add_typer(config.app, name="config")
 
 

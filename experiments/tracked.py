@@ -6,14 +6,18 @@ from typing import Any
 
 from experiments.evaluate import Evaluation
 from experiments.tracking import DatasetRecord, default_tracking_uri, log_run
-from gold import GoldSet
+from gold import GoldSet, LinkingSet
 from retriever import RetrieverConfig
 
 __all__ = ["track"]
 
 
 def track(
-    evaluation: Evaluation, gold: GoldSet, config: RetrieverConfig, experiment: str, store: Path
+    evaluation: Evaluation,
+    gold: GoldSet | LinkingSet,
+    config: RetrieverConfig,
+    experiment: str,
+    store: Path,
 ) -> dict[str, Any]:
     """Log a run: parameters, figures, the gold set by digest, and the run directory.
 
@@ -40,7 +44,7 @@ def track(
             "assay.gold": gold.name,
             "assay.gold_digest": gold.digest,
             "assay.config": "" if imported else config.fingerprint,
-            "assay.index": "" if imported else record["index"]["fingerprint"],
+            "assay.index": record["index"]["fingerprint"] if record["index"] else "",
             "assay.git_commit": record["git_commit"] or "",
             **{f"assay.version.{name}": v for name, v in record["versions"].items()},
         },

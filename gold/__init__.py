@@ -9,6 +9,7 @@ from gold.beir import write_beir
 from gold.corpus import corpus_ids, read_corpus
 from gold.faults import InputError
 from gold.loading import load, splits
+from gold.mentions import GoldMention, LinkingSet, is_linking, load_mentions
 from gold.model import CorpusDocument, GoldQuery, GoldSet, Run, Settings
 from gold.qrels import read_qrels
 from gold.runs import read_run
@@ -19,9 +20,11 @@ from gold.validation import Problem, Report, validate
 
 __all__ = [
     "CorpusDocument",
+    "GoldMention",
     "GoldQuery",
     "GoldSet",
     "InputError",
+    "LinkingSet",
     "Move",
     "Problem",
     "Report",
@@ -30,7 +33,9 @@ __all__ = [
     "Splits",
     "corpus_ids",
     "folds",
+    "is_linking",
     "load",
+    "load_mentions",
     "make_splits",
     "moved",
     "read_corpus",

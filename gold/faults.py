@@ -37,6 +37,7 @@ SEVERITY: Final[dict[str, Severity]] = {
     "empty-query": "error",
     "empty-document": "error",
     "empty-text": "warning",
+    "mention-not-in-context": "error",
     # judgements
     "column-count": "error",
     "column-order": "error",

@@ -26,6 +26,7 @@ stable:
 | empty-query | error | a query's text is empty |
 | empty-document | error | a document has neither title nor text |
 | empty-text | warning | a document has a title alone |
+| mention-not-in-context | error | a linking set's context does not hold its mention |
 | column-count | error | a line of judgements has a wrong number of columns |
 | column-order | error | a header names the columns in another order |
 | missing-header | warning | judgements without a header line |
@@ -64,6 +65,7 @@ from gold.faults import Fault, Severity, Sink, with_fix
 from gold.ids import check_ids, look_alikes
 from gold.leakage import near_duplicates, shared_relevance
 from gold.loading import check_judged_ids, check_queries, gold_directory, hint, splits
+from gold.mentions import MENTIONS_FILE, is_linking, read_mentions
 from gold.model import GoldQuery, Settings
 from gold.qrels import Judgements, read_judgements
 from gold.queries import read_queries
@@ -107,11 +109,14 @@ def validate(path: Path | str) -> Report:
 
     The codes are listed at the head of this module. With `level: chunk` judgements name chunks,
     which the corpus file does not hold, so they are not looked for there. Raises `InputError` only
-    where the path is no directory.
+    where the path is no directory. A linking gold set is checked as such: `counts` then has
+    `mentions`, `nil`, `errors`, `warnings` and `codes`.
     """
     directory = gold_directory(path)
     faults: list[Fault] = []
     sink = faults.append
+    if is_linking(directory):
+        return _validate_linking(directory, faults)
     settings = read_settings(directory, sink)
     document_lines = _check_corpus(directory / "corpus.jsonl", sink)
     queries = _check_queries_file(directory / "queries.jsonl", sink)
@@ -143,6 +148,24 @@ def validate(path: Path | str) -> Report:
         "warnings": severities["warning"],
         "codes": dict(sorted(Counter(problem.code for problem in problems).items())),
         "leakage": leaks,
+    }
+    return Report(severities["error"] == 0, problems, counts)
+
+
+def _validate_linking(directory: Path, faults: list[Fault]) -> Report:
+    read_settings(directory, faults.append)
+    path = directory / MENTIONS_FILE
+    mentions = read_mentions(path, faults.append)
+    if not mentions:
+        faults.append(Fault("empty-file", path, None, "no mention", "add mentions"))
+    problems = tuple(_problem(fault, directory) for fault in sorted(faults, key=_place))
+    severities = Counter(problem.severity for problem in problems)
+    counts = {
+        "mentions": len(mentions),
+        "nil": sum(mention.entity_id is None for mention, _ in mentions.values()),
+        "errors": severities["error"],
+        "warnings": severities["warning"],
+        "codes": dict(sorted(Counter(problem.code for problem in problems).items())),
     }
     return Report(severities["error"] == 0, problems, counts)
 

@@ -12,7 +12,7 @@ from experiments.commands.terminal import print_json, progress_bars, say, warm_u
 
 if TYPE_CHECKING:
     from experiments.evaluate import Evaluation
-    from gold import GoldSet
+    from gold import GoldSet, LinkingSet
     from retriever import RetrieverConfig
 
 
@@ -42,9 +42,9 @@ def evaluate(
     experiment: Annotated[str, typer.Option("--experiment", help="MLflow experiment.")] = "assay",
     as_json: Json = False,
 ) -> None:
-    """Evaluate a retriever, or anyone's run, on a gold set."""
+    """Evaluate a retriever, or anyone's run, on a gold set; entity linking on a linking set."""
     from experiments.run import refuse_foreign
-    from gold import load
+    from gold import LinkingSet, is_linking, load, load_mentions
     from retriever.files import InputError
 
     settings = [*(sets or []), *([f"evaluation.split={json.dumps(split)}"] if split else [])]
@@ -55,12 +55,21 @@ def evaluate(
     if repair and run is None:
         raise InputError("--repair is about the file of --run", fix="give --run FILE")
     asked = config_from(config, settings)
-    judged = load(gold, asked.evaluation.split)
+    linking = is_linking(gold)
+    if linking and (index or run or split or latency):
+        raise InputError(
+            "a linking gold set needs no --index, --run, --split or --latency",
+            path=gold,
+            fix="leave them out",
+        )
+    judged = load_mentions(gold) if linking else load(gold, asked.evaluation.split)
     if out is not None:
         refuse_foreign(out)
     if track:
         _check_tracking(experiment)
-    if run is not None:
+    if isinstance(judged, LinkingSet):
+        evaluation = _evaluate_linking(judged, asked, out, quiet=as_json)
+    elif run is not None:
         evaluation = _evaluate_file(judged, asked, run, repair, out, quiet=as_json)
     else:
         evaluation, asked = _evaluate_retriever(
@@ -91,6 +100,17 @@ def _refuse_settings_of_a_search(sets: list[str]) -> None:
             f"--run scores a file: {', '.join(idle)} has no part in it",
             fix="only evaluation.* counts here",
         )
+
+
+def _evaluate_linking(
+    judged: "LinkingSet", asked: "RetrieverConfig", out: Path | None, quiet: bool
+) -> "Evaluation":
+    from experiments.linking import evaluate_linking, open_linker
+
+    linker = open_linker(asked)
+    folder = out or new_run(judged.name, asked.fingerprint)
+    warm_up(quiet)
+    return evaluate_linking(judged, linker, asked, folder)
 
 
 def _evaluate_retriever(
@@ -161,7 +181,10 @@ def _check_tracking(experiment: str) -> None:
 
 
 def _track(
-    evaluation: "Evaluation", judged: "GoldSet", asked: "RetrieverConfig", experiment: str
+    evaluation: "Evaluation",
+    judged: "GoldSet | LinkingSet",
+    asked: "RetrieverConfig",
+    experiment: str,
 ) -> dict[str, Any]:
     from experiments.tracked import track
     from retriever.store import store_folder

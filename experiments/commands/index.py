@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.opening import config_from, vector_cache
+from experiments.commands.opening import config_for_index, config_from, vector_cache
 from experiments.commands.options import Config, Json, Sets
 from experiments.commands.terminal import print_json, progress_bars
 
@@ -15,14 +15,25 @@ def index(
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the index.")],
     config: Config = None,
     sets: Sets = None,
+    restamp: Annotated[
+        bool,
+        typer.Option("--restamp", help="Apply a changed lexicon to the index; embed nothing."),
+    ] = False,
     as_json: Json = False,
 ) -> None:
-    """Build an index of a corpus; a rerun reuses every vector that was made before."""
-    from retriever import build_index
+    """Build an index of a corpus; a rerun reuses every vector that was made before.
 
+    With --restamp the index's own models and settings stand where nothing else is said.
+    """
+    from retriever import Index, build_index
+
+    if restamp:
+        asked = config_for_index(Index.open(out), config, sets)
+    else:
+        asked = config_from(config, sets)
     with progress_bars(quiet=as_json) as progress:
         report = build_index(
-            corpus, out, config_from(config, sets), cache=vector_cache(), progress=progress
+            corpus, out, asked, cache=vector_cache(), restamp=restamp, progress=progress
         )
     manifest = report.index.manifest
     summary = {

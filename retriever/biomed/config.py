@@ -9,16 +9,31 @@ from pydantic import Field
 from retriever.biomed.domain import DomainConfig
 from retriever.config import Name, Section
 
-__all__ = ["PROFILES", "BiomedConfig", "LexiconConfig", "ProfileWeights"]
+__all__ = ["PROFILES", "BiomedConfig", "LexiconConfig", "LinkingConfig", "ProfileWeights"]
 
 Weight = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
 
 
 class LexiconConfig(Section):
-    """Which lexicon, and the overlays that add, change or remove its records. null: the bundled."""
+    """Which lexicon, and the overlays that add, change or remove its records. null: the bundled.
+
+    `variants` adds generated spellings of every name: plurals, British and American, word order.
+    """
 
     path: Path | None = None
     overlays: tuple[Path, ...] = ()
+    variants: bool = False
+
+
+class LinkingConfig(Section):
+    """Entity linking: how many candidates, below which similarity a mention is NIL.
+
+    `cross_encoder` is the policy whose model of the model set ranks the candidates; null: none.
+    """
+
+    candidates: Annotated[int, Field(ge=1, le=1000)] = 50
+    nil_below: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.7
+    cross_encoder: Literal["domain", "general"] | None = None
 
 
 class IngestConfig(DomainConfig):
@@ -149,3 +164,4 @@ class BiomedConfig(Section):
     rerank_plan: EntityFilterConfig = Field(default_factory=EntityFilterConfig)
     supplement: SupplementConfig = Field(default_factory=SupplementConfig)
     rerank_merged: ScoringConfig = Field(default_factory=ScoringConfig)
+    linking: LinkingConfig = Field(default_factory=LinkingConfig)

@@ -4,18 +4,22 @@ Ingest stamps them with its lexicon. Under another lexicon (an overlay) they are
 this process, so that a mended record needs no new index.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 import numpy as np
 
+from retriever.biomed.annotation import learn, match_with
 from retriever.biomed.lexicon import Lexicon
+from retriever.biomed.matcher import Match
 from retriever.index.store import Index
 from retriever.types import Booleans, Floats, Integers
 
 __all__ = ["HEAD_CHARACTERS", "Mentions", "path_blob", "stamp"]
 
 HEAD_CHARACTERS = 512
+# Fewer characters at a border may agree by chance.
+LEAST_OVERLAP = 8
 STAMPS = ("head", "path", "primary")
 
 
@@ -25,15 +29,32 @@ def path_blob(path: str, file_name: str, document_name: str, source_uri: str) ->
 
 
 def stamp(
-    texts: Sequence[str], blobs: Sequence[str], lexicon: Lexicon
+    texts: Sequence[str],
+    documents: Sequence[str],
+    whole: Mapping[str, str],
+    blobs: Sequence[str],
+    lexicon: Lexicon,
 ) -> dict[str, list[list[str]]]:
-    """Return the drugs of each chunk's first 512 characters and of its path blob."""
-    head = [list(lexicon.drugs_in(text[:HEAD_CHARACTERS])) for text in texts]
+    """Return the drugs of each chunk's first 512 characters and of its path blob.
+
+    `documents` has the document of each chunk and `whole` the text of each document: an
+    abbreviation that it defines stands for its long form in all its chunks.
+    """
+    learned = {document: learn(lexicon, text) for document, text in whole.items()}
+    head = [
+        _drugs(match_with(lexicon, text[:HEAD_CHARACTERS], learned[document]), lexicon)
+        for text, document in zip(texts, documents, strict=True)
+    ]
     known: dict[str, list[str]] = {}
     for blob in blobs:
         if blob not in known:
             known[blob] = list(lexicon.drugs_in(blob))
     return {"head": head, "path": [known[blob] for blob in blobs]}
+
+
+def _drugs(matches: Iterable[Match], lexicon: Lexicon) -> list[str]:
+    mentioned = dict.fromkeys(match.entity_id for match in matches)
+    return [entity_id for entity_id in mentioned if lexicon.entity(entity_id).drug]
 
 
 class Mentions:
@@ -93,28 +114,65 @@ def _mentions(index: str, lexicon: str, ref: _Ref) -> Mentions:
 
 
 def _found_anew(index: Index, lexicon: Lexicon) -> dict[str, dict[str, Integers]]:
-    """Stamp every chunk again, by this lexicon."""
+    """Stamp every chunk again, by this lexicon, as ingest would."""
     from retriever.biomed.primary_drugs import primary_drugs
 
     chunks = index.chunks
     rows = np.arange(len(chunks), dtype=np.int32)
     texts = chunks.values("text", rows)
     parts = [chunks.values(c, rows) for c in ("path", "file_name", "document_name", "source_uri")]
-    found = stamp(texts, [path_blob(*blob) for blob in zip(*parts, strict=True)], lexicon)
-    whole: dict[int, str] = {}
-    for document, text in zip(chunks.document_of.tolist(), texts, strict=True):
-        whole[document] = f"{whole.get(document, '')}\n{text}"
+    ids = chunks.document_ids
+    owner = [ids[document] for document in chunks.document_of.tolist()]
+    records = index.registry.get(index.registry_id, ids)
+    pieces: dict[str, list[str]] = {}
+    for document, text, structure in zip(
+        owner, texts, chunks.values("structure", rows), strict=True
+    ):
+        of_document = pieces.setdefault(document, [])
+        if structure:  # the last chunk of its document, with the title and the whole text
+            of_document.clear()
+        of_document.append(text)
+    whole = {d: whole_text(records[d].title, texts) for d, texts in pieces.items()}
+    found = stamp(texts, owner, whole, [path_blob(*b) for b in zip(*parts, strict=True)], lexicon)
     about = {
-        document: list(
-            primary_drugs(
-                parts[2][first], parts[1][first], texts[first].partition("\n")[0], text, lexicon
-            )
-        )
+        document: list(primary_drugs(record.name, record.file_name, record.title, text, lexicon))
         for document, text in whole.items()
-        for first in [int(np.searchsorted(chunks.document_of, document))]
+        for record in [records[document]]
     }
-    found["primary"] = [about[document] for document in chunks.document_of.tolist()]
+    found["primary"] = [about[document] for document in owner]
     return {name: _by_value(values) for name, values in found.items()}
+
+
+def whole_text(title: str, pieces: Sequence[str]) -> str:
+    """Return a document's text from the texts of its chunks, in order, save for white space.
+
+    A chunk begins with the title's line, or the beginning of it, and may repeat the end of the
+    chunk before.
+    """
+    text = ""
+    for piece in pieces:
+        body = _body(title.strip(), piece)
+        repeated = _overlap(text, body)
+        text = text + body[repeated:] if repeated else f"{text}\n{body}".lstrip("\n")
+    return text
+
+
+def _body(title: str, piece: str) -> str:
+    first, line_break, rest = piece.partition("\n")
+    return rest if title and line_break and title.startswith(first) else piece
+
+
+def _overlap(before: str, after: str) -> int:
+    """Return how many characters at the end of one text the other begins with; 0 if too few."""
+    start = max(0, len(before) - len(after))
+    while len(before) - start >= LEAST_OVERLAP:
+        start = before.find(after[:LEAST_OVERLAP], start)
+        if start < 0:
+            return 0
+        if after.startswith(before[start:]):
+            return len(before) - start
+        start += 1
+    return 0
 
 
 def _by_value(lists: Sequence[Sequence[str]]) -> dict[str, Integers]:

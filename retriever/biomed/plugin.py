@@ -208,7 +208,9 @@ class BiomedPlugin:
 
         lexicon = _lexicon(settings)
         blobs = [path_blob(d.path, d.file_name, d.name, d.source_uri) for d in documents]
-        found = stamp([chunk.text for chunk in chunks], blobs, lexicon)
+        owner = [d.document_id for d in documents]
+        whole = {d.document_id: d.text for d in documents}
+        found = stamp([chunk.text for chunk in chunks], owner, whole, blobs, lexicon)
         about: dict[str, list[str]] = {}
         for d in documents:
             if d.document_id not in about:
@@ -263,16 +265,25 @@ def _words_digest(words: tuple[tuple[str, ...], ...]) -> str:
 
 def _lexicon(settings: BiomedConfig) -> "Lexicon":
     part = settings.lexicon
-    files = [part.path, *part.overlays] if part.path else list(part.overlays)
-    stamps = tuple((str(f), f.stat().st_mtime_ns) for f in files if f is not None and f.exists())
-    return _loaded(part.path, part.overlays, stamps)
+    named = [*([part.path] if part.path else []), *part.overlays]
+    files = [inner for f in named for inner in (sorted(f.glob("*.RRF")) if f.is_dir() else [f])]
+    stamps = tuple((str(f), f.stat().st_mtime_ns) for f in files if f.exists())
+    return _loaded(part.path, part.overlays, part.variants, stamps)
 
 
 @lru_cache(maxsize=16)
 def _loaded(
-    path: Path | None, overlays: tuple[Path, ...], stamps: tuple[tuple[str, int], ...]
+    path: Path | None,
+    overlays: tuple[Path, ...],
+    spelt_otherwise: bool,
+    stamps: tuple[tuple[str, int], ...],
 ) -> "Lexicon":
     """Load a lexicon; `stamps` makes a changed file another lexicon."""
     from retriever.biomed.lexicon import load_lexicon
 
-    return load_lexicon(path, overlays)
+    lexicon = load_lexicon(path, overlays)
+    if not spelt_otherwise:
+        return lexicon
+    from retriever.biomed.variants import with_variants
+
+    return with_variants(lexicon)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from retriever.biomed.annotation import annotate
 from retriever.biomed.lexicon import Lexicon
 
 __all__ = ["primary_drugs"]
@@ -14,8 +15,8 @@ def primary_drugs(
 
     The drugs in its name, file name or title; if none, those with at least half of all mentions of
     drugs in `text`, the whole text of the document (so two at most); else none. An interaction
-    list of many drugs therefore makes a document about none of them. The specification's rule for
-    `primary_drugs`.
+    list of many drugs therefore makes a document about none of them. An abbreviation that the text
+    defines counts as a mention. The specification's rule for `primary_drugs`.
     """
     named = (drug for part in (name, file_name, title) for drug in _mentions(part, lexicon))
     if drugs := tuple(dict.fromkeys(named)):
@@ -26,5 +27,5 @@ def primary_drugs(
 
 def _mentions(text: str, lexicon: Lexicon) -> list[str]:
     """Return the drug of each mention, in order, repeats kept."""
-    ids = (match.entity_id for match in lexicon.match(text))
+    ids = (match.entity_id for match in annotate(lexicon, text))
     return [entity_id for entity_id in ids if lexicon.entity(entity_id).drug]

@@ -71,12 +71,16 @@ class VectorCache:
 
 
 class CachedEncoder:
-    """An encoder that asks its cache first, and loads its model only for what is missing."""
+    """An encoder that asks its cache first, and loads its model only for what is missing.
 
-    def __init__(self, encoder: Encoder, folder: Path | None) -> None:
+    With `may_compute` off, what is missing is an InputError.
+    """
+
+    def __init__(self, encoder: Encoder, folder: Path | None, *, may_compute: bool = True) -> None:
         # Which methods it has says what it reads.
         self._encoder: Any = encoder
         self._folder = folder
+        self._may_compute = may_compute
         self.computed = 0
         self.reused = 0
 
@@ -142,6 +146,13 @@ class CachedEncoder:
         known = cache.read(list(distinct)) if cache else {}
         missing = distinct.keys() - known.keys()
         ordered = sorted(missing, key=lambda key: (len(str(distinct[key])), key))
+        if missing and not self._may_compute:
+            raise InputError(
+                f"{len(missing)} of {len(distinct)} vectors of {self.name} are not in the cache, "
+                "and none may be computed",
+                path=self._folder,
+                fix="index without --restamp, which computes them",
+            )
         self.computed += len(ordered)
         self.reused += len(known)
         progress(len(items) - len(ordered))

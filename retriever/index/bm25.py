@@ -10,6 +10,7 @@ orders by score, then by row; a chunk that shares no term with the query is no r
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -123,6 +124,12 @@ class BM25Index:
     def terms_of(self, query: str) -> tuple[str, ...]:
         """Return the distinct terms of a query in order, those no chunk holds included."""
         return tuple(dict.fromkeys(self.tokenizer.tokenize([query])[0]))
+
+    def idf(self, term: str) -> float:
+        """Return `ln((N - n + 0.5) / (n + 0.5) + 1)` of a term, n being 0 for an unknown one."""
+        at = self._term_ids.get(term)
+        n = 0 if at is None else int(self.indptr[at + 1] - self.indptr[at])
+        return math.log((self.count - n + 0.5) / (n + 0.5) + 1)
 
     def holds(self, term: str, rows: Integers) -> Booleans:
         """Tell which of some rows hold a term."""

@@ -97,6 +97,7 @@ def build_index(
     *,
     encoders: Mapping[str, Encoder] | None = None,
     cache: Path | str | None = None,
+    restamp: bool = False,
     progress: Progress = lambda stage, total, done: None,
 ) -> BuildReport:
     """Build an index of a BEIR corpus in the folder `out`, replacing an older one in one step.
@@ -105,6 +106,10 @@ def build_index(
     `cache` keeps vectors between builds. Raises InputError for a bad corpus, a corpus without
     text, or a folder that holds something else; the old index, if any, then stays. An index is
     up to date when every file of it is as it was written; a damaged one is built anew.
+
+    With `restamp` no vector is computed: the index at `out` is made anew by what the plugins know
+    now (a changed lexicon), as a fresh build would, from the vectors in `cache`. It must be there
+    and of the same corpus, and every vector in the cache; else InputError, and the index stays.
     """
     corpus, out, cache = Path(corpus), Path(out), None if cache is None else Path(cache)
     config = config or RetrieverConfig()
@@ -114,6 +119,10 @@ def build_index(
             f"the model set {config.models} has no encoder for {DEFAULT_COLLECTION}",
             fix="name one under collections:",
         )
+    if restamp and read_manifest(out).corpus != corpus_digest(corpus):
+        raise InputError(
+            "the index was built from another corpus", path=out, fix="index without --restamp"
+        )
     fingerprint = fingerprint_of(corpus, config, served)
     if _is_current(out, fingerprint):
         return BuildReport(Index.open(out), built=False, computed=0, reused=0)
@@ -121,7 +130,10 @@ def build_index(
         # Another process may have built it while this one waited for the lock.
         if _is_current(out, fingerprint):
             return BuildReport(Index.open(out), built=False, computed=0, reused=0)
-        cached = {name: CachedEncoder(encoder, cache) for name, encoder in served.items()}
+        cached = {
+            name: CachedEncoder(encoder, cache, may_compute=not restamp)
+            for name, encoder in served.items()
+        }
         manifest = _build(corpus, generation, config, cached, fingerprint, progress)
     computed, reused = (
         sum(getattr(encoder, name) for encoder in cached.values())
