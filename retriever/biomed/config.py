@@ -1,13 +1,12 @@
 """The biomedical plugin's settings, a part a stage; mounted at `plugins.biomed`."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from retriever.biomed.domain import DomainConfig
-from retriever.config import Name, Section
+from retriever.config import ConfigPath, Name, Section
 
 __all__ = ["PROFILES", "BiomedConfig", "LexiconConfig", "ProfileWeights"]
 
@@ -17,8 +16,8 @@ Weight = Annotated[float, Field(ge=-100, le=100, allow_inf_nan=False)]
 class LexiconConfig(Section):
     """Which lexicon, and the overlays that add, change or remove its records. null: the bundled."""
 
-    path: Path | None = None
-    overlays: tuple[Path, ...] = ()
+    path: ConfigPath | None = None
+    overlays: tuple[ConfigPath, ...] = ()
 
 
 class IngestConfig(DomainConfig):
