@@ -13,10 +13,8 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
-import numpy.typing as npt
-
 from experiments.evaluate import Evaluation, evaluate
+from experiments.intervals import bootstrap_means
 from gold import GoldSet, load
 from retriever import Retriever, RetrieverConfig, build_index, load_config
 from retriever.ingest.build import fingerprint_of
@@ -24,7 +22,6 @@ from retriever.store import store_folder
 
 SMOKE = Path(__file__).parents[1] / "gold" / "smoke"
 METRICS = ("hit@5", "mrr@10")
-RESAMPLES = 10_000
 PROFILES = ("default", "regulatory", "drug_entity", "chemical", "combination")
 PENALTY = "plugins.biomed.rerank_merged.profiles.{}.w_xdrug_penalty"
 # What turns each part off; the preset has all three on.
@@ -52,11 +49,10 @@ def cells(evaluation: Evaluation) -> str:
 
 def difference(without: Evaluation, whole: Evaluation, metric: str) -> str:
     """Return the mean of the queries' differences with its paired percentile bootstrap interval."""
-    gain: npt.NDArray[np.float64] = whole.scores.values[metric] - without.scores.values[metric]
-    draws = np.random.default_rng(0).integers(0, len(gain), size=(RESAMPLES, len(gain)))
-    low, high = np.quantile(gain[draws].mean(axis=1), [0.025, 0.975])
+    gain = whole.scores.values[metric] - without.scores.values[metric]
+    (mean,) = bootstrap_means([gain])
     moved = f"{(gain > 0).sum()} up, {(gain < 0).sum()} down"
-    return f"{gain.mean():+.3f} ({low:+.3f} to {high:+.3f}; {moved})"
+    return f"{mean.value:+.3f} ({mean.low:+.3f} to {mean.high:+.3f}; {moved})"
 
 
 def main() -> None:

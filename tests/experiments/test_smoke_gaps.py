@@ -79,13 +79,31 @@ def gap_queries(world: World) -> dict[str, Mapping[str, Any]]:
     }
 
 
-def test_set_is_answered_when_asked_under_the_defaults(world: World) -> None:
+@pytest.mark.parametrize("source", ["default", str(SMOKE / "all-stages.yaml")])
+def test_set_is_answered_when_asked_under_the_shipped_configurations(
+    world: World, source: str
+) -> None:
     ranks = []
-    for query_id, ranking in world.rankings(world.default).items():
+    for query_id, ranking in world.rankings(world.default.with_config(load_config(source))).items():
         relevant = world.gold.qrels[query_id]
         ranks.append(next((r for r, d in enumerate(ranking, 1) if d in relevant), 1000))
     assert np.mean([rank <= K for rank in ranks]) >= 0.85
     assert np.mean([1 / rank if rank <= 10 else 0 for rank in ranks]) >= 0.75
+
+
+def test_no_stage_is_off_when_all_are_meant_to_be_on() -> None:
+    config = load_config(SMOKE / "all-stages.yaml")
+    on = (
+        config.route.bm25_search,
+        config.route.parent_doc_retrieval,
+        config.rerank_plan.mode != "off",
+        config.inject.min_new,
+        config.plugins["biomed"].expand.expand_collections,
+        config.plugins["biomed"].rerank_plan.entity_filter,
+        config.plugins["biomed"].supplement.enabled,
+        config.rerank_merged.rerank_policy is None,
+    )
+    assert all(on)
 
 
 def test_gap_queries_pass_when_nothing_is_taken_away(world: World, gap_queries) -> None:

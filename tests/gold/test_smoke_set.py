@@ -119,7 +119,14 @@ def jaccard(left: set[tuple[str, ...]], right: set[tuple[str, ...]]) -> float:
 # --- files -----------------------------------------------------------------------------------
 
 
-FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "gold.yaml", "gaps.yaml")
+FILES = (
+    "corpus.jsonl",
+    "queries.jsonl",
+    "qrels/test.tsv",
+    "gold.yaml",
+    "gaps.yaml",
+    "all-stages.yaml",
+)
 
 
 @pytest.mark.parametrize("file", [*FILES, "gaps-lexicon.json"])
