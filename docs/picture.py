@@ -2,7 +2,7 @@
 
     python docs/picture.py RUN
 
-RUN is a run directory that `assay evaluate gold/smoke` or `make demo` wrote.
+RUN is a run directory that `make demo` wrote.
 """
 
 import json
@@ -21,7 +21,7 @@ def main() -> None:
     with Path("/dev/null").open("w") as nowhere:
         console = Console(record=True, width=150, file=nowhere, highlight=False)
         print_record(record, console)
-        svg = console.export_svg(title="assay evaluate gold/smoke")
+        svg = console.export_svg(title="assay demo")
     # The page that shows the picture must not fetch fonts from anywhere.
     svg = re.sub(r"@font-face \{.*?\}", "", svg, flags=re.DOTALL)
     Path(__file__).with_name("evaluate.svg").write_text(svg, "utf-8")

@@ -8,17 +8,16 @@ refuses a query that one side lacks and takes three times as long.
 import difflib
 import re
 import threading
-import unicodedata
 import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from experiments.intervals import bootstrap_means, wilson
+from gold.terms import comparable, term_pattern
 from retriever import InputError
 
 __all__ = [
@@ -330,31 +329,18 @@ def coverage_by_rank(
     Each item of `texts_by_rank` holds the texts found at that rank: one for a chunk, the retrieved
     chunks for a document. None when there are no terms.
     """
-    distinct = {_comparable(term) for term in terms}
+    distinct = {comparable(term) for term in terms}
     if "" in distinct:
         raise ValueError("an expected term is blank: it would be found everywhere")
     if not distinct:
         return None
-    missing = {_pattern(term) for term in distinct}
+    missing = {term_pattern(term) for term in distinct}
     shares = []
     for texts in texts_by_rank:
-        for text in map(_comparable, texts) if missing else ():
+        for text in map(comparable, texts) if missing else ():
             missing = {pattern for pattern in missing if not pattern.search(text)}
         shares.append((len(distinct) - len(missing)) / len(distinct))
     return shares
-
-
-def _comparable(text: str) -> str:
-    folded = unicodedata.normalize("NFC", text).casefold()
-    return " ".join(unicodedata.normalize("NFC", folded).split())
-
-
-@lru_cache(maxsize=4096)
-def _pattern(term: str) -> re.Pattern[str]:
-    # [^\W_] is a letter or digit; a term that ends in a sign ("5%") has its boundary there.
-    before = r"(?<![^\W_])" if term[0].isalnum() else ""
-    after = r"(?![^\W_])" if term[-1].isalnum() else ""
-    return re.compile(before + re.escape(term) + after)
 
 
 @dataclass(frozen=True)

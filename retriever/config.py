@@ -22,6 +22,7 @@ from pydantic import (
     Field,
     PlainSerializer,
     ValidationError,
+    ValidationInfo,
     field_validator,
     model_validator,
 )
@@ -32,6 +33,7 @@ from retriever.strict_yaml import load_yaml, read_yaml
 
 __all__ = [
     "PRESETS",
+    "ConfigPath",
     "Record",
     "RetrieverConfig",
     "Section",
@@ -51,6 +53,16 @@ V = TypeVar("V")
 Frozen = Annotated[Mapping[K, V], AfterValidator(MappingProxyType), PlainSerializer(dict)]
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_.-]+$")]
 ListName = Annotated[str, Field(pattern=r"^([A-Za-z0-9_.-]+:)?(dense|bm25)$")]
+
+
+def _beside(path: Path, info: ValidationInfo) -> Path:
+    """Return a path made absolute from the folder of the file it stands in, else from here."""
+    folder: Path = (info.context or {}).get("folder", Path())
+    return (folder / path).absolute()
+
+
+# A relative path in a file means beside that file, wherever the command is run.
+ConfigPath = Annotated[Path, AfterValidator(_beside)]
 
 
 class Record(BaseModel):
@@ -307,6 +319,7 @@ def load_config(source: str | Path | None = None, sets: Sequence[str] = ()) -> R
     """Read a configuration from a YAML file or by a preset's name, then apply `key=value` sets.
 
     A file says only what differs from the default preset; `preset: NAME` in it starts elsewhere.
+    Paths in a file are relative to its folder, others to the current one; they are kept absolute.
     Raises InputError naming the file, the key and the nearest known one.
     """
     name = "default" if source is None else str(source)
@@ -328,7 +341,8 @@ def load_config(source: str | Path | None = None, sets: Sequence[str] = ()) -> R
             raise InputError("not UTF-8", path=path, fix="re-save as UTF-8") from error
         values = read_yaml(text, path)
         preset = load_config(_preset_name(values.pop("preset", "default"), path))
-        config = _parse(_merged(preset.model_dump(mode="json"), values, path), source=path)
+        merged = _merged(preset.model_dump(mode="json"), values, path)
+        config = _parse(merged, source=path, folder=path.parent)
     return config.with_overrides(parse_sets(sets)) if sets else config
 
 
@@ -419,9 +433,11 @@ def _unknown(
     return InputError(f"{path} is no parameter", path=source, fix=fix)
 
 
-def _parse(values: Mapping[str, Any], source: object) -> RetrieverConfig:
+def _parse(
+    values: Mapping[str, Any], source: object, folder: Path | None = None
+) -> RetrieverConfig:
     try:
-        return RetrieverConfig.model_validate(values)
+        return RetrieverConfig.model_validate(values, context={"folder": folder or Path()})
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = [str(part) for part in first["loc"]]

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, PlainSerializer, ValidationError
+from pydantic import BaseModel, BeforeValidator, PlainSerializer, ValidationError, ValidationInfo
 
 __all__ = ["PluginSections"]
 
 
-def _sections(values: Any) -> Any:
+def _sections(values: Any, info: ValidationInfo) -> Any:
     """Give every installed plugin its section, from what is said of it or from its defaults."""
     from retriever.plugins import installed
 
@@ -20,16 +20,19 @@ def _sections(values: Any) -> Any:
         if name not in known:
             raise ValueError(f"no plugin {name!r} is installed; known: {', '.join(known)}")
     return MappingProxyType(
-        {name: _section_of(name, p.config_model, values.get(name, {})) for name, p in known.items()}
+        {
+            name: _section_of(name, p.config_model, values.get(name, {}), info.context)
+            for name, p in known.items()
+        }
     )
 
 
-def _section_of(name: str, model: type[BaseModel], value: Any) -> BaseModel:
+def _section_of(name: str, model: type[BaseModel], value: Any, context: Any) -> BaseModel:
     """Check one plugin's section; its faults are placed below the plugin's name."""
     if isinstance(value, model):
         return value
     try:
-        return model.model_validate(value)
+        return model.model_validate(value, context=context)
     except ValidationError as error:
         lines: list[Any] = error.errors(include_url=False)
         placed = [{**line, "loc": (name, *line["loc"])} for line in lines]

@@ -36,6 +36,15 @@ def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def smoke_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Vector cache of the bundled set, filled once by whichever test needs it first."""
+    base = tmp_path_factory.getbasetemp()
+    # Workers of a parallel run have a folder each below the folder of the run.
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    return shared / "smoke-vectors"
+
+
 @pytest.fixture
 def assay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Assay:
     """Call the command line in this process."""

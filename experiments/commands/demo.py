@@ -20,5 +20,7 @@ def demo(
     shown = os.path.relpath(folder)
     typer.echo(f"1. Checking the gold set: assay gold validate {shown}")
     validate(folder)
-    typer.echo(f"\n2. Indexing, searching and scoring: assay evaluate {shown}")
-    evaluate(folder, out=out)
+    every = folder / "all-stages.yaml"
+    command = f"assay evaluate {shown} --config {os.path.relpath(every)}"
+    typer.echo(f"\n2. Indexing, searching and scoring, every stage on: {command}")
+    evaluate(folder, config=str(every), out=out)

@@ -1,13 +1,12 @@
 """The biomedical plugin's settings, a part a stage; mounted at `plugins.biomed`."""
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
 from retriever.biomed.domain import DomainConfig
-from retriever.config import Name, Section
+from retriever.config import ConfigPath, Name, Section
 
 __all__ = ["PROFILES", "BiomedConfig", "LexiconConfig", "LinkingConfig", "ProfileWeights"]
 
@@ -20,8 +19,8 @@ class LexiconConfig(Section):
     `variants` adds generated spellings of every name: plurals, British and American, word order.
     """
 
-    path: Path | None = None
-    overlays: tuple[Path, ...] = ()
+    path: ConfigPath | None = None
+    overlays: tuple[ConfigPath, ...] = ()
     variants: bool = False
 
 

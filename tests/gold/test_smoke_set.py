@@ -33,6 +33,7 @@ ID_PREFIX = {
     "compound": "compound-",
     "guidance": "guidance-",
     "general": "corp-",
+    "image": "image-",
 }
 QUERY_TYPES = {
     "competitive_intelligence",
@@ -44,6 +45,15 @@ QUERY_TYPES = {
     "clinical_trial",
     "mechanism",
     "general",
+    "image",
+}
+# Queries by type in the source system's own aligned set; ours holds at least as many of each.
+SOURCE_MIX = {
+    "competitive_intelligence": 16,
+    "compound_match": 16,
+    "regulatory": 10,
+    "combination_therapy": 3,
+    "pipeline": 1,
 }
 WORKFLOWS = {"chemical", "regulatory", "combination", "drug_entity", "general"}
 GAPS = {
@@ -54,6 +64,7 @@ GAPS = {
     "gap-alias-tepotinib",
     "gap-related-everolimus",
 }
+METADATA = {"name", "kind", "tags", "smiles", "image", "domain"}
 # A table that names a compound more than once is trusted in this order: the dictionary of drug
 # names is known to give salts, and another compound now and then.
 SOURCES = ("pkidb", "chembl", "drug_ner")
@@ -108,7 +119,17 @@ def jaccard(left: set[tuple[str, ...]], right: set[tuple[str, ...]]) -> float:
 # --- files -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("file", ["corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "gold.yaml"])
+FILES = (
+    "corpus.jsonl",
+    "queries.jsonl",
+    "qrels/test.tsv",
+    "gold.yaml",
+    "gaps.yaml",
+    "all-stages.yaml",
+)
+
+
+@pytest.mark.parametrize("file", [*FILES, "gaps-lexicon.json"])
 def test_file_is_plain_utf8_with_lf_when_read_as_bytes(file: str) -> None:
     raw = (SMOKE / file).read_bytes()
     assert "\ufffd" not in raw.decode("utf-8")
@@ -154,7 +175,7 @@ def test_readme_states_the_counts_when_the_set_changes() -> None:
 
 def test_corpus_holds_every_family_when_counted() -> None:
     kinds = Counter(document["metadata"]["kind"] for document in documents().values())
-    assert len(records("corpus.jsonl")) == len(documents()) >= 90
+    assert len(records("corpus.jsonl")) == len(documents()) >= 200
     assert set(kinds) == set(ID_PREFIX)
     assert 0.05 <= kinds["general"] / len(documents()) <= 0.15
 
@@ -168,7 +189,7 @@ def test_document_is_complete_when_read() -> None:
         assert document["title"].strip(), document_id
         assert metadata["name"].strip(), document_id
         assert metadata["tags"], document_id
-        assert set(metadata) <= {"name", "kind", "tags", "smiles", "source_uri"}, document_id
+        assert set(metadata) <= METADATA, document_id
         assert 60 <= len(document["text"].split()) <= 250, document_id
 
 
@@ -283,10 +304,10 @@ def test_structure_in_a_query_is_its_answer_when_written_another_way() -> None:
 def test_queries_cover_every_type_when_counted() -> None:
     queries = records("queries.jsonl")
     types = Counter(query["metadata"]["type"] for query in queries)
-    assert len({query["_id"] for query in queries}) == len(queries) >= 30
+    assert len({query["_id"] for query in queries}) == len(queries) >= 60
     assert set(types) == QUERY_TYPES
-    assert min(types["competitive_intelligence"], types["compound_match"]) > types["regulatory"]
-    assert types["regulatory"] > types["combination_therapy"] > types["pipeline"] >= 1
+    assert {name: min(types[name], count) for name, count in SOURCE_MIX.items()} == SOURCE_MIX
+    assert min(types[name] for name in QUERY_TYPES - {"pipeline"}) >= 3
 
 
 def test_query_is_complete_when_read() -> None:
@@ -298,7 +319,27 @@ def test_query_is_complete_when_read() -> None:
         assert metadata["role"], query["_id"]
         assert isinstance(metadata["critical"], bool), query["_id"]
         assert metadata["expected_terms"], query["_id"]
-        assert metadata["note"].endswith("."), query["_id"]
+        assert metadata["why"].endswith("."), query["_id"]
+
+
+def test_every_judgement_is_justified_when_a_query_is_read() -> None:
+    for query in records("queries.jsonl"):
+        reasons = query["metadata"]["labels"]
+        assert set(reasons) == set(judgements()[query["_id"]]), query["_id"]
+        assert all(reason.endswith(".") and len(reason.split()) >= 3 for reason in reasons.values())
+    reasons = [r for q in records("queries.jsonl") for r in q["metadata"]["labels"].values()]
+    assert len(set(reasons)) == len(reasons)  # what fits everything would fit nothing
+
+
+def test_pictures_are_named_and_described_when_a_figure_is_read() -> None:
+    figures = [d for d in documents().values() if d["metadata"]["kind"] == "image"]
+    images = [figure["metadata"]["image"] for figure in figures]
+    assert len(set(images)) == len(images) >= 6
+    assert all(re.fullmatch(r"images/[a-z-]+\.(png|jpg)", image) for image in images)
+    asked = [q for q in records("queries.jsonl") if q["metadata"]["type"] == "image"]
+    for query in asked:
+        best = [key for key, grade in judgements()[query["_id"]].items() if grade == 2]
+        assert [documents()[key]["metadata"]["kind"] for key in best] == ["image"], query["_id"]
 
 
 def test_query_texts_are_distinct_when_case_is_ignored() -> None:
@@ -312,13 +353,15 @@ def test_gap_queries_name_what_is_missing_when_listed() -> None:
     }
     assert set(gaps) == GAPS
     for query_id, gap in gaps.items():
+        assert set(gap) == {"class", "subclass", "cause", "mend"}, query_id
         drug = query_id.rsplit("-", 1)[1]
-        assert gap, query_id
         for document_id in judgements()[query_id]:
             document = documents()[document_id]
-            assert drug in document["text"].lower(), document_id
             assert drug not in document["metadata"]["name"].lower(), document_id
             assert drug not in document["title"].lower(), document_id
+            # By its structure alone, where the lexicon's structure is what is missing.
+            by_structure = query_id.startswith("gap-alias-")
+            assert (drug in document["text"].lower()) != by_structure, document_id
 
 
 def test_judgements_are_sane_when_read() -> None:

@@ -70,12 +70,14 @@ class StandInCrossEncoder:
 
 
 @pytest.fixture(scope="module")
-def explained(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Found]]:
+def explained(
+    tmp_path_factory: pytest.TempPathFactory, smoke_vectors: Path
+) -> dict[str, list[Found]]:
     """Explanations of every smoke query by configuration, as JSON gives them back."""
     folder = tmp_path_factory.mktemp("explain")
     monkeypatch = pytest.MonkeyPatch()
     monkeypatch.setenv("ASSAY_STORE", str(folder / "store"))
-    cache = folder / "vectors"
+    cache = smoke_vectors
     build_index(ROOT / "gold" / "smoke", folder / "index", cache=cache)
     index, config = folder / "index", RetrieverConfig()
     bare = Retriever.open(index, config, cache=cache)

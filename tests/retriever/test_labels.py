@@ -18,7 +18,7 @@ from retriever.config import load_config
 from retriever.encoders.molecule import MorganStructures
 
 SMOKE = Path(__file__).parents[2] / "gold" / "smoke"
-LABELS = ("type", "role", "workflow", "expected_terms", "critical", "note")
+LABELS = ("type", "role", "workflow", "expected_terms", "critical", "why", "labels", "gap")
 
 
 @pytest.fixture(scope="module")

@@ -94,3 +94,24 @@ def test_bare_off_is_the_word_when_yaml_reads_it_as_false() -> None:
     assert config.rerank_plan.mode == "off"
     with pytest.raises(InputError, match=r"rerank_plan\.mode"):
         load_config("seed", ["rerank_plan.mode=on"])
+
+
+def test_path_is_beside_the_file_when_a_file_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lexicon.json").write_text("[]")
+    (tmp_path / "my.yaml").write_text("plugins: {biomed: {lexicon: {path: lexicon.json}}}")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    config = load_config(tmp_path / "my.yaml")
+    assert config.plugins["biomed"].lexicon.path == tmp_path / "lexicon.json"
+    (tmp_path / "elsewhere" / "saved.yaml").write_text(config.to_yaml())
+    assert load_config("saved.yaml") == config
+
+
+def test_path_is_in_the_current_folder_when_the_command_line_names_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    config = load_config(None, ["plugins.biomed.lexicon.overlays=[a.json]"])
+    assert config.plugins["biomed"].lexicon.overlays == (tmp_path / "a.json",)
