@@ -24,7 +24,7 @@ import numpy as np
 
 from retriever.config import RetrieverConfig
 from retriever.encoders.base import Vectors
-from retriever.encoders.cache import CachedEncoder
+from retriever.encoders.cache import CachedCrossEncoder, CachedEncoder
 from retriever.files import InputError
 from retriever.hooks import (
     Assembly,
@@ -45,7 +45,6 @@ from retriever.stages.inject import Injected, inject
 from retriever.stages.merge import merge
 from retriever.stages.recall import Encoded, asked_of, cut, encode, lay_out
 from retriever.stages.rerank_merged import (
-    CrossEncoder,
     check_offer,
     check_shapes,
     choose_policy,
@@ -154,7 +153,7 @@ class Pipeline:
         self,
         index: Index,
         encoders: Mapping[str, CachedEncoder],
-        rerankers: Mapping[str, CrossEncoder],
+        rerankers: Mapping[str, CachedCrossEncoder],
         memo: Memo,
     ) -> None:
         self.index = index

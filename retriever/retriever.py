@@ -6,8 +6,9 @@ from typing import Any
 
 from retriever.config import RetrieverConfig
 from retriever.encoders.base import Encoder, TextEncoder, Vectors
-from retriever.encoders.cache import CachedEncoder
+from retriever.encoders.cache import CachedCrossEncoder, CachedEncoder, CrossEncoder
 from retriever.encoders.cross import TransformersCrossEncoder
+from retriever.encoders.late_interaction import LateInteraction
 from retriever.encoders.models import load_model_set, resolved
 from retriever.encoders.molecule import MorganStructures
 from retriever.encoders.text import TransformersEncoder
@@ -17,7 +18,6 @@ from retriever.index.store import Index
 from retriever.memo import Memo
 from retriever.pipeline import Pipeline, Trace
 from retriever.plugins import GENERAL
-from retriever.stages.rerank_merged import CrossEncoder
 from retriever.stages.route import DEFAULT_COLLECTION
 from retriever.store import store_folder
 from retriever.types import Hit, ListId, Query, SearchResult
@@ -72,8 +72,9 @@ class Retriever:
             open_encoders(config.models) if encoders is None else encoders
         )
         cached = {name: CachedEncoder(encoder, cache) for name, encoder in served.items()}
-        crosses = open_rerankers(config.models) if rerankers is None else rerankers
-        return cls(Pipeline(opened, cached, crosses, memo or Memo()), config)
+        crosses = open_rerankers(config.models, cache) if rerankers is None else rerankers
+        read = {policy: CachedCrossEncoder(cross, cache) for policy, cross in crosses.items()}
+        return cls(Pipeline(opened, cached, read, memo or Memo()), config)
 
     @property
     def index(self) -> Index:
@@ -131,9 +132,8 @@ class Retriever:
         """Return the same retriever with memo and vector cache off, for measuring."""
         pipeline = self._pipeline
         bare = {name: encoder.without_cache() for name, encoder in pipeline.encoders.items()}
-        return Retriever(
-            Pipeline(pipeline.index, bare, pipeline.rerankers, Memo(budget=0)), self.config
-        )
+        read = {policy: cross.without_cache() for policy, cross in pipeline.rerankers.items()}
+        return Retriever(Pipeline(pipeline.index, bare, read, Memo(budget=0)), self.config)
 
     def search(self, query: Query | str) -> SearchResult:
         """Return the first `trim.final_top_k` hits of one query."""
@@ -198,14 +198,22 @@ def open_encoders(models: str) -> dict[str, TextEncoder]:
     return encoders
 
 
-def open_rerankers(models: str) -> dict[str, CrossEncoder]:
-    """Return the cross-encoders of a model set by policy."""
+def open_rerankers(models: str, cache: Path | None = None) -> dict[str, CrossEncoder]:
+    """Return the cross-encoders of a model set by policy.
+
+    `cache` keeps token vectors on disk for what compares token by token.
+    """
     model_set = load_model_set(models)
     digests = store_folder() / "cache" / "digests.json"
-    return {
-        policy: TransformersCrossEncoder(record, model_set=model_set.name, digests=digests)
-        for policy, record in model_set.rerankers.items()
-    }
+    name, made, opened = model_set.name, dict[str, CrossEncoder](), dict[str, CrossEncoder]()
+    for policy, record in model_set.rerankers.items():
+        cross = made.get(record.fingerprint)
+        if cross is None and record.kind == "late_interaction":
+            cross = LateInteraction(record, model_set=name, digests=digests, folder=cache)
+        elif cross is None:
+            cross = TransformersCrossEncoder(record, model_set=name, digests=digests)
+        opened[policy] = made[record.fingerprint] = cross
+    return opened
 
 
 def _asked(query: object) -> Query:

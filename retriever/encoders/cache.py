@@ -1,4 +1,4 @@
-"""What a model computed, kept by content: (model fingerprint, kind, text or image) -> vector.
+"""What a model computed, kept by content: (model fingerprint, kind, input) -> vector or logit.
 
 One SQLite file a model, shared by any number of processes. A vector is written as soon as its
 batch is done, so a build that is killed picks up where it stopped.
@@ -9,20 +9,21 @@ import sqlite3
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from retriever.encoders.base import Encoder, Spans, Vectors
 from retriever.files import InputError
 from retriever.images import ImageFile
 
-__all__ = ["CachedEncoder", "VectorCache"]
+__all__ = ["CachedCrossEncoder", "CachedEncoder", "CrossEncoder", "VectorCache"]
 
 WRITE_AT_ONCE = 256
 ASK_AT_ONCE = 512
 
-Kind = Literal["query", "document", "image"]
+Kind = Literal["query", "document", "image", "pair"]
 Progress = Callable[[int], object]
 
 
@@ -182,6 +183,65 @@ class CachedEncoder:
         if self._folder is None:
             return None
         return VectorCache(self._folder / f"{self.fingerprint[:32]}.sqlite")
+
+
+class CrossEncoder(Protocol):
+    """What reads a query and a text together."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+
+    @property
+    def fingerprint(self) -> str: ...  # noqa: D102
+
+    def logits(self, query: str, texts: Sequence[str]) -> npt.NDArray[np.float64]: ...  # noqa: D102
+
+
+class CachedCrossEncoder:
+    """A cross-encoder that asks its cache first, pair by pair.
+
+    What is not one finite number a text is handed on as it is and never kept: the caller judges it.
+    """
+
+    def __init__(self, cross: CrossEncoder, folder: Path | None) -> None:
+        self._cross = cross
+        self._folder = folder
+        self.computed = 0
+        self.reused = 0
+
+    @property
+    def name(self) -> str:
+        """Name of the model."""
+        return self._cross.name
+
+    @property
+    def fingerprint(self) -> str:
+        """Fingerprint of the model."""
+        return self._cross.fingerprint
+
+    def logits(self, query: str, texts: Sequence[str]) -> npt.NDArray[np.float64]:
+        """Return one raw logit a text, in the order given."""
+        if self._folder is None:
+            self.computed += len(texts)
+            return self._cross.logits(query, texts)
+        cache = VectorCache(self._folder / f"{self.fingerprint[:32]}.pairs.sqlite")
+        keys = [_key(self.fingerprint, "pair", f"{query}\0{text}") for text in texts]
+        known = cache.read(list(dict.fromkeys(keys)))
+        wanted = {k: text for k, text in zip(keys, texts, strict=True) if k not in known}
+        self.reused += len(texts) - len(wanted)
+        self.computed += len(wanted)
+        if wanted:
+            found = np.asarray(self._cross.logits(query, list(wanted.values())), dtype="<f8")
+            if found.shape != (len(wanted),) or not np.isfinite(found).all():
+                return found
+            made = [(key, logit.tobytes()) for key, logit in zip(wanted, found, strict=True)]
+            cache.write(made)
+            known.update(made)
+        return np.array([np.frombuffer(known[key], dtype="<f8")[0] for key in keys])
+
+    def without_cache(self) -> "CachedCrossEncoder":
+        """Return the same cross-encoder, reading every pair."""
+        return CachedCrossEncoder(self._cross, None)
 
 
 def _key(fingerprint: str, kind: Kind, text: str) -> bytes:

@@ -13,7 +13,7 @@ from retriever.strict_yaml import read_yaml
 
 __all__ = ["EncoderRecord", "ModelSet", "load_model_set", "resolved"]
 
-MODEL_SETS = ("embedded", "biomed")
+MODEL_SETS = ("embedded", "embedded-late", "biomed")
 
 
 class EncoderRecord(Section):
@@ -22,11 +22,12 @@ class EncoderRecord(Section):
     `source` is `package:NAME` (a Python package that carries a model folder), a folder, or a hub
     id, of which `revision` picks a commit. Only safetensors weights are read.
     `trust_remote_code` runs code from the model's own folder: leave it off for models you did not
-    write. `kind: morgan` is no model but RDKit's fingerprint of a structure.
+    write. `kind: morgan` is no model but RDKit's fingerprint of a structure; `late_interaction`
+    serves as a reranker and compares token by token.
     """
 
     name: str
-    kind: Literal["transformers", "morgan"] = "transformers"
+    kind: Literal["transformers", "morgan", "late_interaction"] = "transformers"
     source: str = ""
     revision: str | None = None
     pooling: Literal["mean", "cls"] = "mean"

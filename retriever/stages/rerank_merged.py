@@ -8,10 +8,11 @@ merged score, alike; 0 for an injected chunk); the plugin brings the other featu
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, Protocol
+from typing import Literal
 
 import numpy as np
 
+from retriever.encoders.cache import CrossEncoder
 from retriever.files import InputError
 from retriever.hooks import MergedFeatures
 from retriever.index.store import Index
@@ -20,7 +21,6 @@ from retriever.stages.merge import minmax
 from retriever.types import AuditEvent, Booleans, Floats, Ranking, Reranked, Slots
 
 __all__ = [
-    "CrossEncoder",
     "Policy",
     "check_offer",
     "check_shapes",
@@ -33,18 +33,6 @@ __all__ = [
 
 Policy = Literal["domain", "general", "none"]
 DECIMALS = 12
-
-
-class CrossEncoder(Protocol):
-    """What reads a query and a text together."""
-
-    @property
-    def name(self) -> str: ...  # noqa: D102
-
-    @property
-    def fingerprint(self) -> str: ...  # noqa: D102
-
-    def logits(self, query: str, texts: Sequence[str]) -> Floats: ...  # noqa: D102
 
 
 def read_pairs(

@@ -14,6 +14,7 @@ from stage_worlds import open_world, subscribers_of, understood
 
 from retriever import InputError, Retriever, RetrieverConfig
 from retriever.config import InjectConfig
+from retriever.encoders.cache import CachedCrossEncoder
 from retriever.explain import explain, shown
 from retriever.hooks import Candidates, MergedFeatures
 from retriever.stages.inject import Injected, inject
@@ -353,7 +354,7 @@ def with_cross(world: Retriever, policy: str, function: Logits, **sets: object) 
     from retriever.pipeline import Pipeline
 
     pipeline = world._pipeline
-    rerankers: Any = {policy: StandInCrossEncoder(function)}
+    rerankers = {policy: CachedCrossEncoder(StandInCrossEncoder(function), None)}
     config = world.config.with_overrides({k.replace("__", "."): v for k, v in sets.items()})
     return Retriever(Pipeline(pipeline.index, pipeline.encoders, rerankers, Memo()), config)
 
