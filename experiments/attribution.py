@@ -201,7 +201,7 @@ class _Trial:
         return self._ask(self.baseline_retriever, self.depths[0])
 
     def scores(self, put_back: Sequence[Unit]) -> Floats:
-        """Figures of the candidate with some differences put back; InputError if that is refused."""
+        """Figures of the candidate with some differences put back; InputError if refused."""
         overrides = {path: value for unit in put_back for path, value in unit.overrides.items()}
         config = self.candidate_retriever.config.with_overrides(overrides)
         on_baseline = any(unit.name == INDEX for unit in put_back)

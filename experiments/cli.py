@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from experiments.commands import config, demo, evaluate, gold, index, search
+from experiments.commands import compare, config, demo, evaluate, gold, index, power, search
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
 from experiments.commands.terminal import say
 
@@ -27,6 +27,8 @@ app.add_typer(gold.app, name="gold")
 app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
+app.command("compare")(compare.compare)
+app.command("power")(power.power)
 app.add_typer(config.app, name="config")
 
 

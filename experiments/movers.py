@@ -72,8 +72,8 @@ def moved_at(ranks: dict[str, dict[str, int | None]]) -> tuple[str | None, list[
     differs = {name for name, rank in ranks.items() if rank["baseline"] != rank["candidate"]}
     stage: str | None = None
     for name in reversed(LATER):
-        if name == "supplement":  # a side branch: it reaches the order through inject alone
-            continue
+        if name == "supplement" or name not in ranks:
+            continue  # the supplement is a side branch: it reaches the order through inject alone
         if name not in differs:
             break
         stage = name
