@@ -7,6 +7,7 @@ from typing import NoReturn
 import typer
 
 from experiments.commands import (
+    compare,
     config,
     demo,
     diagnose,
@@ -16,6 +17,7 @@ from experiments.commands import (
     index,
     lexicon,
     link,
+    power,
     search,
 )
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
@@ -40,6 +42,8 @@ app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
 app.command("diagnose")(diagnose.diagnose)
 app.command("headroom")(headroom.headroom)
+app.command("compare")(compare.compare)
+app.command("power")(power.power)
 app.add_typer(lexicon.app, name="lexicon")
 app.command("link")(link.link)
 app.add_typer(config.app, name="config")

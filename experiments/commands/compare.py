@@ -1,0 +1,195 @@
+"""`assay compare`: did it get better, for whom, and is that real."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.commands.opening import new_run, vector_cache
+from experiments.commands.options import NEGATIVE, Json
+from experiments.commands.terminal import print_json, say, warm_up
+
+if TYPE_CHECKING:
+    from experiments.contenders import Contender
+    from experiments.figures import Settings
+
+# What the command leaves in its folder, comparison.json last.
+FILES = ("comparison.html", "comparison.md", "junit.xml", "comparison.json")
+
+
+def compare(
+    baseline: Annotated[str, typer.Argument(help="A run: its folder, MLflow run id or alias.")],
+    candidates: Annotated[
+        list[str],
+        typer.Argument(help="Runs, configurations to evaluate now, or run files to score now."),
+    ],
+    gold: Annotated[
+        Path | None,
+        typer.Option("--gold", help="Where the gold set is; default: where the baseline's was."),
+    ] = None,
+    gate: Annotated[
+        Path | None, typer.Option("--gate", help="Rules; a broken one ends with exit code 1.")
+    ] = None,
+    metric: Annotated[
+        str | None, typer.Option("--metric", help="What the verdict and the moves are about.")
+    ] = None,
+    test: Annotated[
+        str, typer.Option("--test", help="Test of means: randomisation or t. Rates: McNemar.")
+    ] = "randomisation",
+    shared_queries: Annotated[
+        bool,
+        typer.Option("--shared-queries", help="Compare runs of two gold sets on what they share."),
+    ] = False,
+    why: Annotated[
+        bool, typer.Option(help="Try which differences of the configurations moved the queries.")
+    ] = True,
+    permutations: Annotated[
+        int, typer.Option("--permutations", min=1000, help="Of the randomisation test.")
+    ] = 10_000,
+    resamples: Annotated[
+        int, typer.Option("--resamples", min=100, help="Of the bootstrap intervals.")
+    ] = 10_000,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    movers: Annotated[int, typer.Option("--movers", min=0, help="Moved queries to list.")] = 20,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The folder of the comparison; one there is replaced."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Compare runs: figures, significance, what moved and why; judge them by a gate."""
+    from experiments.comparison import compare_runs
+    from experiments.gate import load_gate
+
+    settings = _settings(test, permutations, resamples, seed)
+    if out is not None:
+        _refuse_foreign(out)
+    rules = load_gate(gate) if gate is not None else None
+    contenders = _contenders([baseline, *candidates], gold, as_json)
+    runs = [one.run for one in contenders]
+    made = compare_runs(
+        runs[0],
+        runs[1:],
+        labels=[one.label for one in contenders],
+        settings=settings,
+        metric=metric,
+        shared_queries=shared_queries,
+        most_movers=movers,
+    )
+    for run, found in zip(runs[1:], made["comparisons"], strict=True):
+        if why:
+            found["causes"] = _causes(runs[0], run, found["metric"], gold, shared_queries, as_json)
+        if rules is not None:
+            from experiments.gate import judge
+            from experiments.pairing import pair
+
+            pairing = pair(runs[0], run, shared_queries=shared_queries)
+            found["gate"] = judge(rules, pairing, found, str(gate)).to_json()
+    folder = _write(made, out)
+    _show(made, folder, as_json)
+    if any(found["gate"] and not found["gate"]["passed"] for found in made["comparisons"]):
+        raise typer.Exit(NEGATIVE)
+
+
+def _settings(test: str, permutations: int, resamples: int, seed: int) -> "Settings":
+    from typing import get_args, get_type_hints
+
+    from experiments.figures import Settings
+    from retriever.files import InputError
+
+    known = get_args(get_type_hints(Settings)["test"])
+    if test not in known:
+        raise InputError(f"no test {test!r}", fix=f"--test {' or '.join(known)}")
+    return Settings(test=test, permutations=permutations, resamples=resamples, seed=seed)  # type: ignore[arg-type]
+
+
+def _contenders(names: list[str], gold: Path | None, quiet: bool) -> "list[Contender]":
+    """Find or make every run; the first is the baseline of the others."""
+    from experiments.contenders import contender
+    from retriever.store import store_folder
+
+    warm_up(quiet)
+    found: list[Contender] = []
+    for name in names:
+        found.append(
+            contender(
+                name,
+                baseline=found[0].run if found else None,
+                gold=gold,
+                cache=vector_cache(),
+                store=store_folder(),
+                new_folder=new_run,
+                say=(lambda text: None) if quiet else say,
+            )
+        )
+    return found
+
+
+def _causes(
+    baseline: Any, run: Any, metric: str, gold: Path | None, shared_queries: bool, quiet: bool
+) -> dict[str, Any]:
+    """Try the differences; where a run cannot be opened again, say why nothing was tried."""
+    from experiments.attribution import attribute
+    from experiments.metrics import parse_measure
+    from experiments.pairing import pair
+    from retriever.files import InputError
+
+    pairing = pair(baseline, run, shared_queries=shared_queries)
+    try:
+        return attribute(pairing, parse_measure(metric), gold=gold)
+    except InputError as error:
+        return {"reason": str(error)}
+
+
+def _write(made: dict[str, Any], out: Path | None) -> Path:
+    """Write the comparison and its renderings, comparison.json last."""
+    import json
+    from datetime import UTC, datetime
+
+    from experiments.run import reserve
+    from reports.junit import to_junit
+    from reports.markdown import to_markdown
+    from reports.regression import to_html
+    from retriever.files import write_atomically
+    from retriever.store import store_folder
+
+    texts = {"comparison.html": to_html(made), "comparison.md": to_markdown(made)}
+    if any(found["gate"] for found in made["comparisons"]):
+        texts["junit.xml"] = to_junit(made)
+    texts["comparison.json"] = (
+        json.dumps(made, ensure_ascii=False, indent=1, allow_nan=False) + "\n"
+    )
+    stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
+    folder = out or reserve(store_folder() / "comparisons" / stamp)
+    (folder / "comparison.json").unlink(missing_ok=True)
+    if "junit.xml" not in texts:
+        (folder / "junit.xml").unlink(missing_ok=True)
+    for name in FILES:
+        if name in texts:
+            write_atomically(folder / name, texts[name].encode())
+    return folder
+
+
+def _refuse_foreign(folder: Path) -> None:
+    from retriever.files import InputError
+
+    if folder.exists() and not folder.is_dir():
+        raise InputError("a file", path=folder, fix="name a new folder with -o")
+    if folder.is_dir():
+        strangers = sorted({path.name for path in folder.iterdir()} - set(FILES))
+        if strangers:
+            raise InputError(
+                f"holds other files ({strangers[0]})", path=folder, fix="name a new folder with -o"
+            )
+
+
+def _show(made: dict[str, Any], folder: Path, as_json: bool) -> None:
+    if as_json:
+        first, *others = made["comparisons"]
+        head = {key: value for key, value in made.items() if key != "comparisons"}
+        print_json({"comparison": str(folder), **head, **first, "others": others})
+        return
+    from reports.plain import to_text
+
+    typer.echo(to_text(made))
+    typer.echo(f"comparison: {folder} ({', '.join(p.name for p in sorted(folder.iterdir()))})")

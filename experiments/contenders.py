@@ -1,0 +1,132 @@
+"""What a comparison may be given: a run, an alias, a configuration to run now, a run file."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from experiments.recorded import RecordedRun, find_run
+from gold import GoldSet, load, read_run
+from retriever.config import PRESETS, EvaluationConfig, RetrieverConfig, difference, load_config
+from retriever.files import InputError
+
+__all__ = ["Contender", "contender"]
+
+Say = Callable[[str], object]
+NewFolder = Callable[[str, str], Path]
+
+# A configuration that differs in one of these needs another index.
+_OF_INDEX = ("index.", "models", "plugins.biomed.ingest.", "plugins.biomed.lexicon.")
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A run with the name it was asked for by."""
+
+    label: str
+    run: RecordedRun
+
+
+def contender(
+    name: str,
+    *,
+    baseline: RecordedRun | None,
+    gold: Path | None,
+    cache: Path,
+    store: Path,
+    new_folder: NewFolder,
+    say: Say,
+) -> Contender:
+    """Return the run that a command's argument stands for, made now where it is not one yet.
+
+    A folder is a run directory. A YAML file or a preset's name is evaluated on the baseline's gold
+    set and index, or on `gold`; another file is taken for a run in TREC's or JSON form and scored.
+    Anything else is an MLflow run id or an alias. Raises InputError for what is none of these, and
+    where there is no gold set to evaluate on.
+    """
+    path = Path(name)
+    is_preset = name in PRESETS and not path.exists()
+    if not path.is_file() and not is_preset:
+        return Contender(name, find_run(name))
+    judged = _gold(name, baseline, gold)
+    if is_preset or path.suffix.lower() in (".yaml", ".yml"):
+        run = _evaluate_config(name, judged, baseline, cache, store, new_folder, say)
+    else:
+        run = _score_file(path, judged, baseline, new_folder, say)
+    return Contender(name, run)
+
+
+def _gold(name: str, baseline: RecordedRun | None, gold: Path | None) -> GoldSet:
+    if gold is None and baseline is None:
+        raise InputError(
+            f"{name} is no run yet and there is no gold set to evaluate it on",
+            fix="give --gold FOLDER",
+        )
+    recorded = baseline.record["gold"] if baseline else {"split": "test", "path": ""}
+    place = gold or Path(recorded["path"])
+    if not place.is_dir():
+        raise InputError("the baseline's gold set is not there", path=place, fix="--gold FOLDER")
+    return load(place, recorded["split"])
+
+
+def _evaluate_config(
+    name: str,
+    judged: GoldSet,
+    baseline: RecordedRun | None,
+    cache: Path,
+    store: Path,
+    new_folder: NewFolder,
+    say: Say,
+) -> RecordedRun:
+    from experiments.evaluate import evaluate, measures_of
+    from retriever import Index, Retriever, build_index
+    from retriever.ingest.build import fingerprint_of
+
+    config = load_config(name, [f"evaluation.split={judged.split}"])
+    measures_of(config.evaluation)
+    shared = _baseline_index(config, baseline)
+    if shared is not None:
+        index = Index.open(shared)
+    else:
+        folder = store / "indexes" / fingerprint_of(judged.path, config)[:16]
+        report = build_index(judged.path, folder, config, cache=cache)
+        index = report.index
+        say(f"{name}: another index than the baseline's: {folder}")
+    out = new_folder(judged.name, config.fingerprint)
+    done = evaluate(judged, Retriever.open(index, config, cache=cache), out)
+    say(f"{name}: evaluated now: {done.path}")
+    return RecordedRun.open(done.path)
+
+
+def _baseline_index(config: RetrieverConfig, baseline: RecordedRun | None) -> Path | None:
+    """Return the baseline's index where it serves this configuration too and is still there."""
+    if baseline is None or baseline.is_imported:
+        return None
+    differs = difference(baseline.config, config)
+    place = Path(baseline.record["index"]["path"])
+    if any(path.startswith(_OF_INDEX) for path in differs) or not place.is_dir():
+        return None
+    return place
+
+
+def _score_file(
+    path: Path,
+    judged: GoldSet,
+    baseline: RecordedRun | None,
+    new_folder: NewFolder,
+    say: Say,
+) -> RecordedRun:
+    from experiments.evaluate import evaluate_run
+
+    imported = read_run(path)
+    settings = EvaluationConfig()
+    if baseline is not None:
+        settings = EvaluationConfig(
+            split=judged.split,
+            depth=baseline.record["depth"],
+            metrics=tuple(baseline.record["metrics"]),
+            relevant_from=baseline.record["gold"]["relevant_from"],
+        )
+    out = new_folder(judged.name, path.stem)
+    done = evaluate_run(judged, imported, settings, out, path.name)
+    say(f"{path}: scored now: {done.path}")
+    return RecordedRun.open(done.path)
