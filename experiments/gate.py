@@ -30,8 +30,9 @@ from experiments.metrics import parse_measure
 from experiments.pairing import Pairing
 from experiments.power import ALPHA, smallest_detectable
 from experiments.significance import TIE, holm
-from retriever.config import Record, read_yaml
+from retriever.config import Record
 from retriever.files import InputError
+from retriever.strict_yaml import read_yaml
 
 __all__ = ["Gate", "GateResult", "Verdict", "judge", "load_gate"]
 
