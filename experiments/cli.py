@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from experiments.commands import config, demo, evaluate, gold, index, search
+from experiments.commands import config, dashboard, demo, evaluate, gold, index, search
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
 from experiments.commands.terminal import say
 
@@ -27,6 +27,7 @@ app.add_typer(gold.app, name="gold")
 app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
+app.command("dashboard")(dashboard.dashboard)
 app.add_typer(config.app, name="config")
 
 
