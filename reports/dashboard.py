@@ -7,6 +7,7 @@ thousandths, and texts are cut so that a run takes at most 3 KB a query.
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ import numpy as np
 from reports.candidates import GOLD, Candidates, first_of_each, read_candidates
 from reports.ceiling import recall_ceiling, stage_label, stages_of
 from reports.faults import InputError
+from reports.headroom import headroom_by_query, headroom_summary
 from reports.page import render_page
 from reports.run_directory import RunDirectory
 from reports.verdicts import Verdicts, read_verdicts
@@ -163,12 +165,13 @@ def _run(run: RunDirectory, chunks: _Chunks) -> dict[str, Any]:
             "chain": [int(flag) for flag in ceiling.chain],
             "reachable": (ceiling.reachable & scorable).sum(axis=1).tolist(),
         },
-        "headroom": run.headroom,
+        "headroom": headroom_summary(run),
         "latency": record.get("latency_ms"),
         "fallbacks": record.get("fallbacks") or {},
         "audit": record.get("audit") or {},
         "queries": _queries(run, verdicts, ranks, ceiling.lost_at, scorable),
         "advice": list(verdicts.advice),
+        "work_items": [asdict(item) for item in verdicts.work_items],
         **shown,
     }
 
@@ -219,7 +222,9 @@ def _queries(
         "out_after": np.where(scorable, lost_at, -1).tolist(),
         "rank": ranks["final"].tolist() if "final" in ranks else [0] * len(table),
         "causes": list(verdicts.causes),
+        "searched": _coded(list(verdicts.searched)),
         "evidence": list(verdicts.evidence),
+        "headroom": headroom_by_query(run),
         "metrics": {
             name: [None if v is None else round(v, 4) for v in _finite(table, name)]
             for name in metrics

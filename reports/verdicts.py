@@ -1,7 +1,9 @@
 """Failure classes and causes of a run, as its tables and failures.json tell them.
 
 queries.parquet holds what the run itself could say: its causes are hypotheses. failures.json,
-where there is one, holds the causes that were tried and takes their place.
+where there is one, holds the causes that were tried and takes their place. A cause whose replay
+let the query pass is verified; one that was replayed in vain stays a hypothesis, told apart from
+those that nothing has tried.
 """
 
 import json
@@ -12,13 +14,29 @@ from typing import Any
 from reports.faults import InputError
 from reports.run_directory import RunDirectory
 
-__all__ = ["STATUSES", "Verdicts", "read_verdicts"]
+__all__ = ["STATUSES", "Verdicts", "WorkItem", "read_verdicts"]
 
-STATUSES = ("verified", "hypothesis", "refuted")
+# As the page tells them apart; a run says `hypothesis` of the last two, `refuted` of the last.
+STATUSES = ("verified", "untried", "insufficient")
+GIVEN = ("verified", "hypothesis", "refuted")
 UNSCORABLE, UNCLASSIFIED = "unscorable", "not_classified"
-# Evidence that the page draws from the tables, or that is too long to read.
-DRAWN = frozenset({"gold", "above"})
+# Evidence that the page draws from the tables.
+DRAWN = frozenset({"gold", "above", "more", "plans"})
 LONGEST_EVIDENCE = 400
+_AGAIN = "diagnose anew"
+
+
+@dataclass(frozen=True)
+class WorkItem:
+    """One thing to mend in the data.
+
+    `rows` are the queries it concerns; `verified` of them passed when it was mended.
+    """
+
+    item: str
+    cause: str
+    rows: Sequence[int]
+    verified: int
 
 
 @dataclass(frozen=True)
@@ -26,7 +44,8 @@ class Verdicts:
     """Verdicts by query, in the order of queries.parquet.
 
     `causes` holds for each query triples (number in `advice`, number in STATUSES, evidence text);
-    `advice` pairs of a cause and what to do about it. `evidence` is what else is known, as text.
+    `advice` pairs of a cause and what to do about it. `searched` names the lists of the query,
+    `evidence` is what else is known; both are text.
     """
 
     classified: bool
@@ -34,8 +53,10 @@ class Verdicts:
     subclasses: Sequence[str | None]
     lost_at: Sequence[str | None]
     causes: Sequence[Sequence[tuple[int, int, str]]]
+    searched: Sequence[str | None]
     evidence: Sequence[str]
     advice: Sequence[tuple[str, str]]
+    work_items: Sequence[WorkItem]
 
 
 def read_verdicts(run: RunDirectory) -> Verdicts:
@@ -60,30 +81,49 @@ def read_verdicts(run: RunDirectory) -> Verdicts:
         listed = tried.get(query_id, {}).get("causes")
         found = listed if listed is not None else _json(run, query_id, own, [])
         causes.append(_causes(run, query_id, found, number))
+    evidence = [
+        _json(run, query_id, text, {})
+        for query_id, text in zip(query_ids, column("evidence"), strict=True)
+    ]
     return Verdicts(
         classified="class" in names,
         classes=classes,
         subclasses=column("subclass"),
         lost_at=column("lost_at"),
         causes=causes,
-        evidence=[
-            _rest(_json(run, query_id, text, {}))
-            for query_id, text in zip(query_ids, column("evidence"), strict=True)
-        ],
+        searched=[_searched(one) for one in evidence],
+        evidence=[_rest(one) for one in evidence],
         advice=list(number),
+        work_items=_work_items(run, query_ids),
     )
 
 
 def _tried(run: RunDirectory) -> Mapping[str, Mapping[str, Any]]:
     """Return failures.json by query."""
-    if run.failures is None:
-        return {}
-    listed = run.failures.get("queries")
+    return {str(one.get("query_id")): one for one in _listed(run, "queries")}
+
+
+def _work_items(run: RunDirectory, query_ids: Sequence[str]) -> list[WorkItem]:
+    row_of = {query_id: row for row, query_id in enumerate(query_ids)}
+    return [
+        WorkItem(
+            item=str(one.get("item")),
+            cause=str(one.get("cause")),
+            rows=[row_of[query_id] for query_id in one.get("queries", []) if query_id in row_of],
+            verified=len(one.get("verified", [])),
+        )
+        for one in _listed(run, "work_items")
+    ]
+
+
+def _listed(run: RunDirectory, key: str) -> Sequence[Mapping[str, Any]]:
+    """Return a list of objects of failures.json; empty where there is no such file or list."""
+    listed = (run.failures or {}).get(key, [])
     if not isinstance(listed, list) or not all(isinstance(one, dict) for one in listed):
         raise InputError(
-            "expected a list of queries", path=run.path / "failures.json", fix="diagnose anew"
+            f"expected a list of objects as {key}", path=run.path / "failures.json", fix=_AGAIN
         )
-    return {str(one.get("query_id")): one for one in listed}
+    return listed
 
 
 def _causes(
@@ -91,18 +131,29 @@ def _causes(
 ) -> list[tuple[int, int, str]]:
     causes = []
     for one in listed if isinstance(listed, list) else [None]:
-        status = one.get("status") if isinstance(one, dict) else None
-        if one is None or status not in STATUSES:
+        given = one.get("status") if isinstance(one, dict) else None
+        if one is None or given not in GIVEN:
             raise InputError(
-                f"query {query_id}: a cause needs one of the statuses {', '.join(STATUSES)}, "
-                f"got {status!r}",
+                f"query {query_id}: a cause needs one of the statuses {', '.join(GIVEN)}, "
+                f"got {given!r}",
                 path=run.path,
-                fix="diagnose anew",
+                fix=_AGAIN,
             )
+        replayed = one.get("replayed")
+        status = GIVEN.index(given)
+        if given == "hypothesis" and replayed:
+            status = STATUSES.index("insufficient")
         key = (str(one.get("cause")), str(one.get("advice") or ""))
         place = number.setdefault(key, len(number))
-        causes.append((place, STATUSES.index(status), _short(one.get("evidence"))))
+        evidence = one.get("evidence") or {}
+        told = evidence | {"after the change": replayed} if replayed else evidence
+        causes.append((place, status, _short(told)))
     return causes
+
+
+def _searched(evidence: Any) -> str | None:
+    plans = evidence.get("plans") if evidence else None
+    return ", ".join(str(plan["list"]).replace(":", " ") for plan in plans) if plans else None
 
 
 def _rest(evidence: Any) -> str:
@@ -122,8 +173,11 @@ def _short(value: Any) -> str:
 
 
 def _plain(value: Any) -> str:
-    if isinstance(value, list) and not any(isinstance(one, dict | list) for one in value):
-        return ", ".join(map(str, value))
+    if isinstance(value, dict):
+        told = {key: one for key, one in value.items() if one not in (None, [], {})}
+        return ", ".join(f"{key} {_plain(one)}" for key, one in told.items()) or "none"
+    if isinstance(value, list):
+        return ", ".join(map(_plain, value))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

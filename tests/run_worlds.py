@@ -29,9 +29,11 @@ ADVICE = {
     "cross_drug_penalty": "Check which drugs the document is stamped with.",
 }
 WORDS = (
-    "dose renal impairment inhibitor kinase warning trial survival placebo label patient cohort "
-    "response resistance mutation receptor antibody interval hazard randomised"
-).split()
+    *("dose", "renal", "impairment", "inhibitor", "kinase", "warning", "trial", "survival"),
+    *("placebo", "label", "patient", "cohort", "response", "resistance", "mutation", "receptor"),
+)
+
+LONG = " ".join(np.random.default_rng(7).choice(WORDS, size=4000).tolist())
 
 
 def write_run(
@@ -49,7 +51,8 @@ def write_run(
 ) -> Path:
     """Write a run of `queries` with `candidates` each; `texts` replaces the text of some queries.
 
-    Query i has the class i modulo 7 and its gold, one document, at rank 1, 7, 13, ... by class.
+    Query i has the class (i + seed) modulo 7. Its gold is one document: at rank 1 for `ok`, below
+    the first six otherwise, and nowhere for the two classes whose gold is not searched.
     """
     folder.mkdir(parents=True)
     random = np.random.default_rng(seed)
@@ -117,10 +120,9 @@ def write_run(
             **{f"weight:{name}": [value] * queries for name, value in WEIGHTS.items()},
         },
     )
-    qrels = [
-        f"{q} 0 d{(i * candidates + max(final[i], 1) - 1) % total:06d} {1 + i % 2}"
-        for i, q in enumerate(ids)
-    ]
+    first = [i * candidates + rank - 1 for i, rank in enumerate(final)]
+    judged = [f"d{c % total:06d}" if final[i] else f"gone{i}" for i, c in enumerate(first)]
+    qrels = [f"{ids[i]} 0 {unit} {1 + i % 2}" for i, unit in enumerate(judged)]
     (folder / "qrels.trec").write_text("\n".join(qrels) + "\n", "utf-8")
     run = [
         f"{ids[q]} Q0 d{c:06d} {p} {200 - p} assay"
@@ -172,8 +174,9 @@ def _write(path: Path, columns: Mapping[str, Any]) -> None:
 
 
 def _prose(random: np.random.Generator, characters: int) -> str:
-    words = random.choice(WORDS, size=characters // 7 + 1)
-    return " ".join(words)[:characters]
+    """Return text of just that length, which begins somewhere in one long text."""
+    begin = int(random.integers(0, len(LONG) - characters))
+    return LONG[begin : begin + characters]
 
 
 def _verdicts(kinds: Sequence[tuple[str, str | None]], final: Sequence[int]) -> dict[str, Any]:

@@ -155,37 +155,26 @@ function showCauses(run) {
     found.get(key).count += 1;
   }));
   const sorted = [...found.entries()].sort(([, a], [, b]) => b.count - a.count || a.name.localeCompare(b.name));
-  const kinds = STATUSES.slice(0, 2).map((status, code) => {
-    const of = sorted.filter(([, cause]) => cause.status === code);
+  const listOf = (status) => {
+    const of = sorted.filter(([, cause]) => STATUSES[cause.status] === status);
     return of.length > 0 && h("div", { class: "kind" }, h("h4", {}, STATUS_SAYS[status]), of.map(([key, cause]) =>
       h("div", { class: "cause" },
         h("a", { href: linkTo({ cause: key }), "data-filter": true }, className(cause.name)), " ",
         h("span", { class: "muted" }, counted(cause.count, "query", "queries")),
         cause.advice && h("p", { class: "small muted" }, cause.advice))));
-  });
-  byId("causes").replaceChildren(...(found.size
-    ? [kinds.filter(Boolean),
-      run.queries.causes.flat().every(([, , ], i, all) => all[i][1] === 1)
-        ? h("p", { class: "small muted" }, "To try them: ", h("code", {}, `assay diagnose ${run.path} --verify`)) : ""]
-    : [h("p", { class: "muted" }, "No causes are named in this run.")]).flat());
-}
-
-// Figures of any shape: an object of objects or a list of objects is a table, the rest name and value.
-function plainFigures(value) {
-  const text = (one) => one === null ? "–" : typeof one === "number" ? (Number.isInteger(one) ? whole(one) : decimal(one))
-    : typeof one === "object" ? JSON.stringify(one) : String(one);
-  const isRecord = (one) => one !== null && typeof one === "object" && !Array.isArray(one);
-  const rows = Array.isArray(value) ? value : null;
-  if (rows && rows.length && rows.every(isRecord)) {
-    const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-    return h("div", { class: "scrolls" }, h("table", {},
-      h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, className(name))))),
-      h("tbody", {}, rows.map((row) => h("tr", {}, names.map((name) => h("td", {}, name in row ? text(row[name]) : "")))))));
-  }
-  if (isRecord(value) && Object.values(value).length && Object.values(value).every(isRecord)) {
-    return plainFigures(Object.entries(value).map(([name, of]) => ({ "": name, ...of })));
-  }
-  return h("span", {}, text(value));
+  };
+  const items = run.work_items.map((item, place) => h("div", { class: "cause" },
+    h("a", { href: linkTo({ item: String(place) }), "data-filter": true }, item.item), " ",
+    h("span", { class: "muted small" }, counted(item.rows.length, "query", "queries"),
+      item.verified > 0 && `, ${item.verified} seen to pass with it`)));
+  byId("causes").replaceChildren(...[
+    items.length > 0 && h("div", { class: "kind" }, h("h4", {}, "Work items in the data"), items),
+    listOf("verified"), listOf("untried"),
+    listOf("untried") && !listOf("verified") && !listOf("insufficient")
+      && h("p", { class: "small muted" }, "To try them: ", h("code", {}, `assay diagnose ${run.path} --verify`)),
+    listOf("insufficient") && h("details", {}, h("summary", {}, "Tried in vain"), listOf("insufficient")),
+    !found.size && !items.length && h("p", { class: "muted" }, "No causes are named in this run."),
+  ].filter(Boolean));
 }
 
 function showHeadroom(run) {
@@ -195,10 +184,18 @@ function showHeadroom(run) {
       h("p", {}, h("code", {}, `assay headroom ${run.path}`)));
     return;
   }
-  const parts = Object.entries(headroom).filter(([name, value]) => name !== "format" && name !== "queries" && value !== null);
-  byId("headroom").replaceChildren(
-    h("p", { class: "small muted" }, "No setting of the later stages can do better than this; a sweep reaches less, since its queries share their weights."),
-    ...parts.map(([name, value]) => h("div", { style: { "margin-top": "0.75rem" } }, h("h4", {}, className(name)), plainFigures(value))));
+  const { stages, measures, tier_2: tier } = headroom;
+  const names = Object.keys(measures);
+  byId("headroom").replaceChildren(...[
+    tier && h("p", {}, `hit@${tier.k} is ${decimal(tier.hit_now)}; with other weights of tier 2 at most `,
+      h("b", { class: "bound" }, decimal(tier.hit_upper_bound)), "."),
+    tier && h("p", { class: "small muted" }, `Of ${counted(tier.failing, "failing query", "failing queries")}, weights exist for ${whole(tier.feasible)}, ${whole(tier.undecided)} undecided. ${tier.label}.`),
+    names.length > 0 && h("table", { style: { "margin-top": "0.75rem" } },
+      h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Best still possible after"), names.map((name) => h("th", { scope: "col", class: "number" }, name)))),
+      h("tbody", {}, stages.map((stage, place) => h("tr", {},
+        h("td", {}, place === stages.length - 1 ? `${className(stage)}: as it is` : className(stage)),
+        names.map((name) => h("td", { class: "number" }, decimal(measures[name][place]))))))),
+  ].filter(Boolean));
 }
 
 function showLatency(run) {

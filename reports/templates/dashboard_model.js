@@ -11,11 +11,11 @@ const CLASSES = {
   unscorable: { colour: "var(--grey)", says: "no relevant document is known" },
   not_classified: { colour: "var(--grey)", says: "not classified" },
 };
-const STATUSES = ["verified", "hypothesis", "refuted"];
+const STATUSES = ["verified", "untried", "insufficient"];
 const STATUS_SAYS = {
   verified: "Verified: changing this alone made the query pass",
-  hypothesis: "Hypothesis: not tried yet",
-  refuted: "Refuted: changing this alone was not enough",
+  untried: "Hypothesis, not tried",
+  insufficient: "Hypothesis, tried: changing this alone was not enough",
 };
 const PART_COLOURS = ["blue", "orange", "green", "purple", "yellow", "sky", "vermillion", "grey"];
 
@@ -58,6 +58,10 @@ function keeps(run, state) {
     tests.push((row) => run.queries.causes[row].some(
       ([place, found]) => run.causeNames[place] === name && found === wanted));
   }
+  if (state.item) {
+    const held = new Set(run.work_items[state.item]?.rows || []);
+    tests.push((row) => held.has(row));
+  }
   if (state.flow) {
     const [before, from, to] = state.flow.split(">");
     const earlier = DATA.runs[before];
@@ -83,7 +87,7 @@ function filtered(run, state) {
 
 // --- the state, kept in the address so that a view can be sent to somebody ----------------------
 
-const KEYS = ["run", ...Object.keys(FILTERS), "out", "cause", "flow", "text", "sort", "query"];
+const KEYS = ["run", ...Object.keys(FILTERS), "out", "cause", "item", "flow", "text", "sort", "query"];
 
 function readState() {
   const given = new URLSearchParams(location.hash.slice(1));

@@ -58,6 +58,8 @@ function queryFacts(run, row) {
       queries.critical[row] ? h("b", {}, "critical") : ""),
     h("div", { class: "facts" }, metrics),
     moved.length > 0 && h("div", { class: "facts" }, moved),
+    at(queries.searched, row) && h("p", { class: "small muted", style: { "margin-top": "0.5rem" } }, `Searched: ${at(queries.searched, row)}.`),
+    queries.headroom[queries.id[row]] && h("p", { class: "small" }, `Headroom: ${queries.headroom[queries.id[row]]}.`),
     queries.evidence[row] && h("p", { class: "small muted", style: { "margin-top": "0.5rem", "overflow-wrap": "anywhere" } }, queries.evidence[row]));
 }
 
@@ -71,7 +73,7 @@ function queryCauses(run, row) {
       of.map(([place, , evidence]) => h("div", { class: "cause" },
         h("b", {}, className(run.advice[place][0])),
         evidence && h("p", { class: "small muted", style: { "overflow-wrap": "anywhere" } }, evidence),
-        run.advice[place][1] && status !== "refuted" && h("p", { class: "small" }, run.advice[place][1]))));
+        run.advice[place][1] && status !== "insufficient" && h("p", { class: "small" }, run.advice[place][1]))));
   }));
 }
 

@@ -57,10 +57,11 @@ function showTags(run) {
   const tag = (key, text) => h("button", { type: "button", class: "tag", onclick: () => change({ [key]: "" }), "aria-label": `Remove the filter ${text}` }, `${text} ✕`);
   const place = run.ceiling.stage.indexOf(STATE.out);
   const [, was, is] = (STATE.flow || "").split(">");
-  const active = [...Object.keys(FILTERS), "out", "cause", "flow", "text"].filter((key) => STATE[key]);
+  const active = [...Object.keys(FILTERS), "out", "cause", "item", "flow", "text"].filter((key) => STATE[key]);
   byId("tags").replaceChildren(...[
     STATE.out && tag("out", `lost: ${place < 0 ? STATE.out : run.ceiling.label[place]}`),
     STATE.cause && tag("cause", className(STATE.cause.replace("|", ", "))),
+    STATE.item && tag("item", `to mend: ${run.work_items[STATE.item]?.item || STATE.item}`),
     STATE.flow && tag("flow", `${className(was)} → ${className(is)}`),
     active.length > 1 && h("button", { type: "button", class: "tag", onclick: () => change(Object.fromEntries(active.map((key) => [key, ""]))) }, "all filters off"),
   ].filter(Boolean));
