@@ -147,12 +147,15 @@ function showClasses(run) {
 
 // --- causes, headroom, latency, about -----------------------------------------------------------
 
+const ITEMS = 6;
+
 function showCauses(run) {
   const found = new Map();
   run.queries.causes.forEach((causes) => causes.forEach(([place, status]) => {
     const key = `${run.causeNames[place]}|${STATUSES[status]}`;
-    if (!found.has(key)) found.set(key, { name: run.causeNames[place], advice: run.advice[place][1], status, count: 0 });
+    if (!found.has(key)) found.set(key, { name: run.causeNames[place], advice: new Set(), status, count: 0 });
     found.get(key).count += 1;
+    if (run.advice[place][1]) found.get(key).advice.add(run.advice[place][1]);
   }));
   const sorted = [...found.entries()].sort(([, a], [, b]) => b.count - a.count || a.name.localeCompare(b.name));
   const listOf = (status) => {
@@ -161,14 +164,15 @@ function showCauses(run) {
       h("div", { class: "cause" },
         h("a", { href: linkTo({ cause: key }), "data-filter": true }, className(cause.name)), " ",
         h("span", { class: "muted" }, counted(cause.count, "query", "queries")),
-        cause.advice && h("p", { class: "small muted" }, cause.advice))));
+        cause.advice.size > 0 && h("p", { class: "small muted" }, cause.advice.size > 1 && "for one: ", [...cause.advice][0]))));
   };
   const items = run.work_items.map((item, place) => h("div", { class: "cause" },
     h("a", { href: linkTo({ item: String(place) }), "data-filter": true }, item.item), " ",
     h("span", { class: "muted small" }, counted(item.rows.length, "query", "queries"),
       item.verified > 0 && `, ${item.verified} seen to pass with it`)));
   byId("causes").replaceChildren(...[
-    items.length > 0 && h("div", { class: "kind" }, h("h4", {}, "Work items in the data"), items),
+    items.length > 0 && h("div", { class: "kind" }, h("h4", {}, "Work items in the data"), items.slice(0, ITEMS),
+      items.length > ITEMS && h("details", {}, h("summary", {}, `${whole(items.length - ITEMS)} more`), items.slice(ITEMS))),
     listOf("verified"), listOf("untried"),
     listOf("untried") && !listOf("verified") && !listOf("insufficient")
       && h("p", { class: "small muted" }, "To try them: ", h("code", {}, `assay diagnose ${run.path} --verify`)),
@@ -189,7 +193,7 @@ function showHeadroom(run) {
   byId("headroom").replaceChildren(...[
     tier && h("p", {}, `hit@${tier.k} is ${decimal(tier.hit_now)}; with other weights of tier 2 at most `,
       h("b", { class: "bound" }, decimal(tier.hit_upper_bound)), "."),
-    tier && h("p", { class: "small muted" }, `Of ${counted(tier.failing, "failing query", "failing queries")}, weights exist for ${whole(tier.feasible)}, ${whole(tier.undecided)} undecided. ${tier.label}.`),
+    tier && h("p", { class: "small muted" }, `Of ${counted(tier.failing, "failing query", "failing queries")}, weights exist for ${whole(tier.feasible)}, ${whole(tier.undecided)} undecided. ${tier.label.replace(/^./, (letter) => letter.toUpperCase())}.`),
     names.length > 0 && h("table", { style: { "margin-top": "0.75rem" } },
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Best still possible after"), names.map((name) => h("th", { scope: "col", class: "number" }, name)))),
       h("tbody", {}, stages.map((stage, place) => h("tr", {},

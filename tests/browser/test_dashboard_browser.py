@@ -223,18 +223,22 @@ def test_runs_show_metrics_over_time_and_the_flow_of_classes(visit: Any) -> None
 def test_filter_is_instant_when_there_are_5000_queries(visit: Any) -> None:
     page = visit("many.html")
     took = page.evaluate(
-        """() => ["d", "dose", "dose renal", "q12", "", "zzz", "kinase"].map((text) => {
+        """() => {
             const field = document.getElementById("filter");
-            field.value = text;
-            const begin = performance.now();
-            field.dispatchEvent(new Event("input", { bubbles: true }));
-            document.body.getBoundingClientRect();
-            return performance.now() - begin;
-        })"""
+            const once = (text) => {
+                field.value = text;
+                const begin = performance.now();
+                field.dispatchEvent(new Event("input", { bubbles: true }));
+                document.body.getBoundingClientRect();
+                return performance.now() - begin;
+            };
+            const texts = ["d", "dose", "dose renal", "q12", "", "zzz", "kinase"];
+            return texts.map((text) => Math.min(once(text), once(text), once(text)));
+        }"""
     )
+    # The best of three: another process may hold the machine during one of them.
     assert len(took) == 7
-    # The median: another process may hold the machine during one of them.
-    assert sorted(took)[3] < 100, took
+    assert max(took) < 100, took
     assert page.evaluate("ROWS.length") > 0
 
 
