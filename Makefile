@@ -37,6 +37,7 @@ bench: $(READY) ## Measure; every figure is a ratio within one run
 	$(BIN)/python benchmarks/domain_threshold.py
 	$(BIN)/python benchmarks/kinase_lookup.py
 	$(BIN)/python benchmarks/smoke_arms.py
+	$(BIN)/python benchmarks/dashboard.py
 
 clean: ## Remove the environment and everything computed
 	rm -rf .venv .assay

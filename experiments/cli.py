@@ -9,6 +9,7 @@ import typer
 from experiments.commands import (
     compare,
     config,
+    dashboard,
     demo,
     diagnose,
     evaluate,
@@ -42,6 +43,7 @@ app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
 app.command("diagnose")(diagnose.diagnose)
 app.command("headroom")(headroom.headroom)
+app.command("dashboard")(dashboard.dashboard)
 app.command("compare")(compare.compare)
 app.command("power")(power.power)
 app.add_typer(lexicon.app, name="lexicon")

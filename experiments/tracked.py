@@ -1,6 +1,7 @@
 """What of an evaluation goes to MLflow."""
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +19,9 @@ def track(
     config: RetrieverConfig,
     experiment: str,
     store: Path,
+    pages: Mapping[str, str],
 ) -> dict[str, Any]:
-    """Log a run: parameters, figures, the gold set by digest, and the run directory.
+    """Log a run: parameters, figures, the gold set by digest, the run directory and `pages`.
 
     Returns run_id, experiment_id, uri, `open` (the command that shows it) and `skipped`, what
     MLflow could not take, counted. An imported run has no parameters but those of its scoring.
@@ -49,6 +51,7 @@ def track(
             **{f"assay.version.{name}": v for name, v in record["versions"].items()},
         },
         artifact_root=store / "artifacts",
+        pages=pages,
     )
     return {
         "run_id": tracked.run_id,

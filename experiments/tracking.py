@@ -132,13 +132,15 @@ def log_run(
     artifacts: Path,
     tags: Mapping[str, str],
     artifact_root: Path | None = None,
+    pages: Mapping[str, str] | None = None,
 ) -> TrackedRun:
     """Log one finished run and return where it went.
 
     `parameters` may be nested: names are joined by dots, texts stay, all else becomes JSON.
     `metrics` are keyed by our names; MLflow gets `hit_at_5` for `hit@5`. `artifacts` is a folder,
-    copied whole. `artifact_root` is where a new experiment in a database keeps its files (a SQLite
-    database by default beside itself); a tracking server decides for itself.
+    copied whole; `pages` are files that go beside them, text by name. `artifact_root` is where a
+    new experiment in a database keeps its files (a SQLite database by default beside itself); a
+    tracking server decides for itself.
 
     The experiment is created when missing, and so is a SQLite database, by one process at a time.
     A run that cannot be logged to its end is marked FAILED. Unless their variables are set
@@ -170,6 +172,8 @@ def log_run(
                 _log_values(client, run_id, logged_parameters, logged_metrics)
                 _log_dataset(client, run_id, dataset)
                 client.log_artifacts(run_id, str(artifacts))
+                for page, text in (pages or {}).items():
+                    client.log_text(run_id, text, page)
                 if in_full:
                     text = json.dumps(in_full, indent=1, ensure_ascii=False)
                     client.log_text(run_id, text, FULL_PARAMETERS)

@@ -21,7 +21,7 @@ from reports.faults import InputError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
-__all__ = ["GENERATOR", "embed_json", "render_page", "write_page"]
+__all__ = ["GENERATOR", "embed_json", "refuse_foreign_page", "render_page", "write_page"]
 
 TEMPLATES = Path(__file__).with_name("templates")
 GENERATOR = "assay"
@@ -85,10 +85,10 @@ def render_page(
     )
 
 
-def write_page(path: Path, html: str) -> None:
-    """Write a page in one step. A file of that name is replaced if it is a page of ours.
+def refuse_foreign_page(path: Path) -> None:
+    """Refuse a place where no page can stand, or where one would replace a file not ours.
 
-    Raises InputError where another file, or a folder, stands in its place.
+    Raises InputError.
     """
     if path.is_dir():
         raise InputError("a folder", path=path, fix="name a file with -o")
@@ -101,6 +101,11 @@ def write_page(path: Path, html: str) -> None:
             )
     if not path.parent.is_dir():
         raise InputError("no such folder", path=path.parent, fix="make it, or name another")
+
+
+def write_page(path: Path, html: str) -> None:
+    """Write a page in one step; a page of ours in its place is replaced. Raises InputError."""
+    refuse_foreign_page(path)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as stream:

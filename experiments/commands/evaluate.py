@@ -187,9 +187,11 @@ def _track(
     experiment: str,
 ) -> dict[str, Any]:
     from experiments.tracked import track
+    from reports.dashboard import dashboard
     from retriever.store import store_folder
 
-    return track(evaluation, judged, asked, experiment, store_folder())
+    pages = {"dashboard.html": dashboard([evaluation.path])}
+    return track(evaluation, judged, asked, experiment, store_folder(), pages)
 
 
 def _evaluation_summary(evaluation: "Evaluation", tracked: dict[str, Any] | None) -> dict[str, Any]:

@@ -87,3 +87,13 @@ document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();
   byId("main").focus();
 });
+
+// On a server: say when what is shown has changed, and let the reader decide when to look.
+if (DATA && DATA.live) {
+  const ask = async () => (await fetch(DATA.live)).text();
+  byId("reload").addEventListener("click", () => location.reload());
+  ask().then((first) => setInterval(async () => {
+    const now = await ask().catch(() => first);
+    byId("stale").hidden = now === first;
+  }, 3000)).catch(() => {});
+}

@@ -1,0 +1,232 @@
+"""Read a run directory: the only source a report has.
+
+Tables come as Arrow tables, read when asked for and column by column where a table is large. What
+a run does not hold (an imported ranking has no candidates, an older run no classes) is None or
+absent, never made up; what it holds and cannot be read is an InputError.
+"""
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from reports.faults import InputError
+
+__all__ = ["FORMAT", "RunDirectory"]
+
+FORMAT = 1
+_REQUIRED = ("created", "kind", "gold", "queries", "unanswered", "unscorable", "metrics")
+_QUERY_COLUMNS = ("query_id", "text", "type", "scorable")
+_ANEW = "evaluate anew"
+
+
+@dataclass(frozen=True)
+class RunDirectory:
+    """One run: `record` is run.json, `name` the folder's name."""
+
+    path: Path
+    record: Mapping[str, Any]
+
+    @classmethod
+    def open(cls, path: Path) -> "RunDirectory":
+        """Read run.json. Raises InputError where there is none or it is of another format."""
+        file = path / "run.json"
+        record = _read_json(file)
+        if record is None:
+            raise InputError(
+                "no run directory (it has no run.json)",
+                path=path,
+                fix="give the folder that assay evaluate wrote",
+            )
+        if record.get("format") != FORMAT:
+            found = record.get("format")
+            raise InputError(
+                f"run format {found!r}; this version reads {FORMAT}", path=file, fix=_ANEW
+            )
+        missing = [key for key in _REQUIRED if key not in record]
+        if missing:
+            raise InputError(f"lacks {', '.join(missing)}", path=file, fix=_ANEW)
+        return cls(path, record)
+
+    @property
+    def name(self) -> str:
+        """Name of the folder."""
+        return self.path.resolve().name
+
+    @cached_property
+    def queries(self) -> Any:
+        """queries.parquet, a row a query, as an Arrow table."""
+        import pyarrow.parquet as pq
+
+        with self._reading("queries.parquet") as file:
+            table = pq.read_table(file)
+        missing = [name for name in _QUERY_COLUMNS if name not in table.column_names]
+        if missing:
+            path = self.path / "queries.parquet"
+            raise InputError(f"lacks the columns {', '.join(missing)}", path=path, fix=_ANEW)
+        return table
+
+    @cached_property
+    def failures(self) -> Mapping[str, Any] | None:
+        """failures.json, the verdicts with causes that were tried; None where there is none."""
+        return _read_json(self.path / "failures.json")
+
+    @cached_property
+    def headroom(self) -> Mapping[str, Any] | None:
+        """headroom.json, what tuning could still reach; None where there is none."""
+        return _read_json(self.path / "headroom.json")
+
+    @property
+    def has_candidates(self) -> bool:
+        """Whether the stages of this run are known: an imported ranking has none."""
+        return (self.path / "candidates.parquet").is_file()
+
+    @contextmanager
+    def candidate_columns(self) -> "Iterator[CandidateColumns]":
+        """Offer candidates.parquet, to be read column by column."""
+        import pyarrow.parquet as pq
+
+        with self._reading("candidates.parquet") as file, pq.ParquetFile(file) as parquet:
+            yield CandidateColumns(parquet, tuple(parquet.schema_arrow.names))
+
+    def texts(self, chunk_ids: Sequence[str]) -> tuple[list[str | None], list[str], list[int]]:
+        """Return text, section and full length in characters of chunks; None, "" and 0 if unkept.
+
+        texts.parquet keeps what a drill-down shows, already cut by the run.
+        """
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        if not (self.path / "texts.parquet").is_file():
+            return [None] * len(chunk_ids), [""] * len(chunk_ids), [0] * len(chunk_ids)
+        with self._reading("texts.parquet") as file:
+            table = pq.read_table(file, columns=["chunk_id", "section", "text", "characters"])
+        rows = pc.index_in(pa.array(chunk_ids, pa.utf8()), table.column("chunk_id"))
+        found = table.take(rows)
+        return (
+            found.column("text").to_pylist(),
+            [section or "" for section in found.column("section").to_pylist()],
+            [length or 0 for length in found.column("characters").to_pylist()],
+        )
+
+    @cached_property
+    def judgements(self) -> Mapping[str, Mapping[str, int]]:
+        """Grades by query and unit, from qrels.trec; empty where the run holds none."""
+        grades: dict[str, dict[str, int]] = {}
+        for query_id, unit, grade in self._trec("qrels.trec", 4, (0, 2, 3)):
+            grades.setdefault(query_id, {})[unit] = int(grade)
+        return grades
+
+    @cached_property
+    def ranking(self) -> Mapping[str, Sequence[str]]:
+        """Units by query, best first, from run.trec; empty where the run holds none."""
+        units: dict[str, list[str]] = {}
+        for query_id, unit in self._trec("run.trec", 6, (0, 2)):
+            units.setdefault(query_id, []).append(unit)
+        return units
+
+    @cached_property
+    def rerank_pool(self) -> int | None:
+        """How many merged candidates reach tier 2; None for an imported ranking."""
+        import yaml
+
+        file = self.path / "config.yaml"
+        if not file.is_file():
+            return None
+        try:
+            return int(yaml.safe_load(file.read_text("utf-8"))["inject"]["rerank_pool"])
+        except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError) as error:
+            raise InputError(
+                f"names no inject.rerank_pool: {error!r}", path=file, fix=_ANEW
+            ) from error
+
+    @property
+    def stamp(self) -> tuple[tuple[str, int, int], ...]:
+        """Name, time and size of each file: another stamp, another content."""
+        files = sorted(path for path in self.path.iterdir() if path.is_file())
+        states = [(path.name, path.stat()) for path in files]
+        return tuple((name, state.st_mtime_ns, state.st_size) for name, state in states)
+
+    def _trec(self, name: str, width: int, wanted: Sequence[int]) -> Iterator[tuple[str, ...]]:
+        path = self.path / name
+        if not path.is_file():
+            return
+        with path.open(encoding="utf-8") as lines:
+            for number, line in enumerate(lines, start=1):
+                fields = line.split()
+                if len(fields) != width:
+                    raise InputError(
+                        f"line {number}: expected {width} columns, got {len(fields)}",
+                        path=path,
+                        fix=_ANEW,
+                    )
+                yield tuple(fields[place] for place in wanted)
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[Any]:
+        """Offer a file of the run, open; what Arrow says of its content becomes an InputError."""
+        from pyarrow import ArrowException
+
+        path = self.path / name
+        if not path.is_file():
+            raise InputError(f"the run holds no {name}", path=self.path, fix=_ANEW)
+        try:
+            # An open file: a bare path could be read as the address of a file system.
+            with path.open("rb") as file:
+                yield file
+        except (OSError, ArrowException) as error:
+            raise InputError(f"cannot be read: {error}", path=path, fix=_ANEW) from error
+
+
+@dataclass(frozen=True)
+class CandidateColumns:
+    """candidates.parquet, open; a row a candidate of a query."""
+
+    _parquet: Any
+    names: tuple[str, ...]
+
+    def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str]]:
+        """Return a text column as codes (rows) and the values they count."""
+        column = self._parquet.read(columns=[name]).column(name)
+        if not hasattr(column.type, "index_type"):
+            column = column.dictionary_encode()
+        whole = column.unify_dictionaries().combine_chunks()
+        chunks = whole.chunks if hasattr(whole, "chunks") else [whole]
+        codes = [np.asarray(chunk.indices, dtype=np.int64) for chunk in chunks]
+        values: list[str] = chunks[0].dictionary.to_pylist() if chunks else []
+        return np.concatenate(codes) if codes else np.zeros(0, np.int64), values
+
+    def ranks(self, name: str) -> npt.NDArray[np.int64]:
+        """Return a column of ranks from 1, (rows); 0 where the candidate is not in that list."""
+        column = self._parquet.read(columns=[name]).column(name)
+        return column.fill_null(0).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+
+    def numbers(self, name: str) -> npt.NDArray[np.float64]:
+        """Return a column of scores or terms, (rows); NaN where there is none."""
+        column = self._parquet.read(columns=[name]).column(name)
+        return column.to_numpy().astype(np.float64)  # type: ignore[no-any-return]
+
+    def flags(self, name: str) -> npt.NDArray[np.bool_]:
+        """Return a column of yes and no, (rows)."""
+        column = self._parquet.read(columns=[name]).column(name)
+        return column.fill_null(False).to_numpy().astype(np.bool_)  # type: ignore[no-any-return]
+
+
+def _read_json(path: Path) -> Mapping[str, Any] | None:
+    """Return the object of a JSON file, None where there is no file."""
+    try:
+        value = json.loads(path.read_text("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except ValueError as error:
+        raise InputError(f"no JSON: {error}", path=path, fix=_ANEW) from error
+    if not isinstance(value, dict):
+        raise InputError("expected a JSON object", path=path, fix=_ANEW)
+    return value
