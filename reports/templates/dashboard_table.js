@@ -1,6 +1,6 @@
 // The table of queries: filtered and sorted as the state says, a page at a time.
 
-const PAGE = 50;
+const PAGE = 25;
 let ROWS = [];
 let FIRST = 0;
 let HEAD_OF = null;

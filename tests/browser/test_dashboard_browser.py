@@ -97,7 +97,7 @@ def count(page: Page) -> str:
 def test_words_filter_the_table(visit: Any) -> None:
     page = visit("one.html")
     assert count(page) == "140 queries"
-    assert len(rows(page)) == 50
+    assert len(rows(page)) == 25
     page.keyboard.press("/")
     page.keyboard.type("q003")
     assert count(page) == "10 of 140 queries"
@@ -119,9 +119,10 @@ def test_header_sorts_both_ways(visit: Any) -> None:
 def test_pages_of_the_table_follow_one_another(visit: Any) -> None:
     page = visit("one.html")
     page.get_by_role("button", name="Next", exact=True).click()
-    assert rows(page)[0].startswith("q0050")
-    page.get_by_role("button", name="Next", exact=True).click()
-    assert len(rows(page)) == 40
+    assert rows(page)[0].startswith("q0025")
+    for _ in range(4):
+        page.get_by_role("button", name="Next", exact=True).click()
+    assert len(rows(page)) == 15
     assert page.get_by_role("button", name="Next", exact=True).is_disabled()
 
 
@@ -169,7 +170,7 @@ def test_query_opens_and_closes_by_keyboard(visit: Any) -> None:
     assert dialog.locator("header p").inner_text() == "q0002"
     page.keyboard.press("Escape")
     assert not dialog.is_visible()
-    assert page.evaluate("document.activeElement.dataset.row") == "2"
+    page.wait_for_function("document.activeElement.dataset.row === '2'")
 
 
 def test_query_shows_its_gold_terms_and_causes(visit: Any) -> None:
@@ -233,10 +234,11 @@ def test_filter_is_instant_when_there_are_5000_queries(visit: Any) -> None:
                 return performance.now() - begin;
             };
             const texts = ["d", "dose", "dose renal", "q12", "", "zzz", "kinase"];
-            return texts.map((text) => Math.min(once(text), once(text), once(text)));
+            const best = (text) => Math.min(...Array.from({ length: 8 }, () => once(text)));
+            return texts.map(best);
         }"""
     )
-    # The best of three: another process may hold the machine during one of them.
+    # The best of eight: other processes may hold the machine during some of them.
     assert len(took) == 7
     assert max(took) < 100, took
     assert page.evaluate("ROWS.length") > 0
