@@ -32,7 +32,6 @@ from retriever.config import TrimConfig
 from retriever.explain import explain
 from retriever.files import InputError
 from retriever.ingest.chunk import Document
-from retriever.ingest.images import image_document
 from retriever.pipeline import Trace
 from retriever.stages.inject import Injected
 from retriever.stages.trim import place_images
@@ -226,16 +225,6 @@ def test_index_is_built_anew_when_an_image_changes(tmp_path: Path) -> None:
     again = build()
     # That one image is read again, by its content; everything else is in the cache.
     assert (again.built, again.computed) == (True, 1)
-
-
-def test_folder_reader_gives_an_image_as_a_document() -> None:
-    found = image_document("scans/ct_1.png", "A caption")
-    assert (found.document_id, found.path, found.text) == ("scans/ct_1.png",) * 2 + ("A caption",)
-    assert (found.name, found.file_name, found.metadata) == (
-        "ct_1.png",
-        "ct_1.png",
-        {"image": "scans/ct_1.png"},
-    )
 
 
 # --------------------------------------------------------------------------------- routing
