@@ -44,7 +44,9 @@ def main() -> None:
         retriever = Retriever.open(index, config, cache=vector_cache())
         judge = Judge(index, gold, config.evaluation)
         findings, spent = [], 0.0
-        for block in run_blocks(retriever, list(map(asked, queries)), gold.level, 100):
+        for block in run_blocks(
+            retriever, [asked(query, gold.path) for query in queries], gold.level, 100
+        ):
             of_block = queries[block.start : block.start + len(block.trace.queries)]
             begin = time.perf_counter()
             judged = judge.judge(of_block, block)

@@ -328,13 +328,11 @@ def _merge(case: Case) -> Iterator[Cause]:
 
 
 def _tier_1(case: Case) -> Iterator[Cause]:
-    mode = case.config.rerank_plan.mode
-    compared = any("tier1" in one.parts for one in case.block.trace.lists)
-    if mode != "off" and compared:
+    if any("tier1" in one.parts for one in case.block.trace.lists):
         yield Cause(
             "tier_1_order",
-            f"tier 1 ordered its list anew ({mode}): try rerank_plan.mode=off",
-            {"mode": mode},
+            "tier 1 ordered its list anew: try rerank_plan.mode=off",
+            {},
             Change({"rerank_plan.mode": "off"}),
         )
 
