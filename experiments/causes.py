@@ -7,6 +7,7 @@ can try has none, and stays a hypothesis.
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -122,14 +123,14 @@ class Case:
         """How many results the query is judged by."""
         return int(self.judged.cutoffs[self.row])
 
-    @property
+    @cached_property
     def pairs(self) -> Integers:
         """Places of this query's relevant units among the pairs of the block."""
         query = self.judged.waterfall.pairs.query
         first, last = np.searchsorted(query, [self.row, self.row + 1])
         return np.arange(first, last, dtype=np.int32)
 
-    @property
+    @cached_property
     def missing(self) -> Integers:
         """Those of `pairs` that the index holds and the top k lacks."""
         pairs, own = self.judged.waterfall.pairs, self.pairs
@@ -140,16 +141,17 @@ class Case:
         ranks = self.judged.waterfall.ranks[stage][self.missing]
         return min((int(rank) for rank in ranks if rank > 0), default=0)
 
-    @property
+    @cached_property
     def top_slots(self) -> Integers:
         """Slots of the chunks that stand for the first k units."""
         order = self.block.trace.final.order[self.row]
         place = self.block.ranked.place[self.row]
-        firsts = [int(np.argmax(place == rank)) for rank in range(1, self.k + 1) if rank in place]
-        found: Integers = order[np.array(firsts, dtype=np.int64)]
+        inside = np.flatnonzero((place > 0) & (place <= self.k))
+        _, first = np.unique(place[inside], return_index=True)
+        found: Integers = order[inside[first]]
         return found
 
-    @property
+    @cached_property
     def gold_slot(self) -> int:
         """The slot of the missing unit's chunk that came furthest, -1 where none was retrieved."""
         ranks, slots = (
@@ -187,7 +189,7 @@ def _not_searched(case: Case) -> Iterator[Cause]:
         )
         return
     yield Cause(
-        "collection_not_searched",
+        "collection_not_routed",
         f"route this kind of query to {', '.join(lives)}",
         found,
         Change({"route.exploratory_search_collections": held}),
@@ -326,13 +328,11 @@ def _merge(case: Case) -> Iterator[Cause]:
 
 
 def _tier_1(case: Case) -> Iterator[Cause]:
-    mode = case.config.rerank_plan.mode
-    compared = any("tier1" in one.parts for one in case.block.trace.lists)
-    if mode != "off" and compared:
+    if any("tier1" in one.parts for one in case.block.trace.lists):
         yield Cause(
             "tier_1_order",
-            f"tier 1 ordered its list anew ({mode}): try rerank_plan.mode=off",
-            {"mode": mode},
+            "tier 1 ordered its list anew: try rerank_plan.mode=off",
+            {},
             Change({"rerank_plan.mode": "off"}),
         )
 
@@ -352,10 +352,12 @@ def _tier_2(case: Case) -> Iterator[Cause]:
     slot, top = case.gold_slot, case.top_slots
     if slot < 0 or not len(top) or not final.weights or _biomed(case) is None:
         return
-    for term, part in case.parts.items():
-        ahead = part[row, top] - part[row, slot]
-        gap = float(np.nan_to_num(ahead).max(initial=0.0))
-        if term in WEIGHTS and gap > 0:
+    ahead = {t: np.nan_to_num(part[row, top] - part[row, slot]) for t, part in case.parts.items()}
+    total = np.sum(list(ahead.values()), axis=0)
+    for term, by_term in ahead.items():
+        gap = float(by_term.max(initial=0.0))
+        # What stays ahead without the term keeps the query failing: no use to try.
+        if term in WEIGHTS and gap > 0 and (total - by_term > 0).sum() < case.k:
             name = "cross_drug_penalty" if term == "xdrug" else f"out_scored_by_{term}"
             yield Cause(
                 name,

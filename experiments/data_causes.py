@@ -34,8 +34,8 @@ def data_causes(case: Case) -> Iterator[Cause]:
     yield from _unknown_entities(case, facts)
     yield from _unknown_aliases(case, facts)
     yield from _related_in_place(case, facts)
-    yield from _drug_without_structure(case, facts)
-    yield from _compound_without_structure(case, facts)
+    yield from _lexicon_without_smiles(case, facts)
+    yield from _compound_without_smiles(case, facts)
     yield from _no_section(case, facts)
 
 
@@ -63,13 +63,13 @@ def _unknown_entities(case: Case, facts: Facts) -> Iterator[Cause]:
     taken = {term.casefold() for term in wanted}
     for word in _WORD.finditer(text):
         name = word.group()
-        if covered(*word.span()) or name.casefold() in taken or _bundled().match(name):
-            continue
         if len(name) > 5 and name.casefold().endswith(DRUG_SUFFIXES):
             why = "its name ends like a drug's"
         elif _CODE.fullmatch(name):
             why = "it is written like a compound's code"
         else:
+            continue
+        if covered(*word.span()) or name.casefold() in taken or _bundled().match(name):
             continue
         added = {"id": f"added:{name.casefold()}", "name": name, "is_drug": True}
         wanted.setdefault(name, (added, why))
@@ -125,7 +125,7 @@ def _related_in_place(case: Case, facts: Facts) -> Iterator[Cause]:
         related = list(entity.related_drugs)
         if _like_a_drug(entity):
             yield Cause(
-                "related_drugs_in_place_of_drug",
+                "related_drugs_used",
                 f"mark {entity.name!r} as a drug: {', '.join(related)} are looked for in its place",
                 {"entity": entity_id, "related_drugs": related},
                 Change(lexicon={"change": [{"id": entity_id, "is_drug": True}]}),
@@ -171,7 +171,7 @@ def _record(entity: Entity) -> dict[str, Any]:
 # ---------------------------------------------------------------------------------- structures
 
 
-def _drug_without_structure(case: Case, facts: Facts) -> Iterator[Cause]:
+def _lexicon_without_smiles(case: Case, facts: Facts) -> Iterator[Cause]:
     """Yield drugs without SMILES, in a query that asks for structures."""
     bare = [drug for drug in facts.intent.drugs if not facts.lexicon.entity(drug).smiles]
     if facts.intent.smiles or not bare or not _asks_for_structures(case, facts):
@@ -187,7 +187,7 @@ def _drug_without_structure(case: Case, facts: Facts) -> Iterator[Cause]:
         ]
         smiles = next(iter([*known, *carded]), None)
         yield Cause(
-            "drug_without_structure",
+            "lexicon_without_smiles",
             f"give {name!r} its SMILES in the lexicon",
             {"drug": drug, "source": "bundled lexicon" if known else "relevant document"},
             Change(lexicon={"change": [{"id": drug, "smiles": [smiles]}]}) if smiles else None,
@@ -195,7 +195,7 @@ def _drug_without_structure(case: Case, facts: Facts) -> Iterator[Cause]:
         )
 
 
-def _compound_without_structure(case: Case, facts: Facts) -> Iterator[Cause]:
+def _compound_without_smiles(case: Case, facts: Facts) -> Iterator[Cause]:
     """Yield relevant documents without a structure, in a query that asks for structures."""
     units = case.judge.units
     if units.level != "document" or not _asks_for_structures(case, facts):
@@ -210,7 +210,7 @@ def _compound_without_structure(case: Case, facts: Facts) -> Iterator[Cause]:
             continue
         smiles, source = given
         yield Cause(
-            "compound_without_structure",
+            "compound_without_smiles",
             f"give the document {document} its SMILES",
             {"document_id": document, "source": source},
             Change(smiles={document: smiles}),

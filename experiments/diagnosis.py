@@ -189,8 +189,9 @@ def _with_causes(query: Mapping[str, Any], causes: Sequence[Mapping[str, Any]]) 
     """Name the first verified cause, else the hypothesis whose replay came nearest to passing."""
 
     def far(cause: Mapping[str, Any]) -> tuple[bool, float]:
-        rank = cause.get("replayed", {}).get("rank")
-        return cause["status"] != "verified", rank or float("inf")
+        if cause["status"] == "verified":
+            return False, 0.0
+        return True, cause.get("replayed", {}).get("rank") or float("inf")
 
     first = min(causes, key=far, default=None)
     return {
@@ -257,7 +258,7 @@ def _work_items(queries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
                 item["verified"].append(query["query_id"])
     routed = {plan["list"].rpartition(":")[0] for q in queries for plan in q["evidence"]["plans"]}
     for (name, about), item in items.items():
-        if name == "collection_not_searched" and not set(about.split(", ")) & routed:
+        if name == "collection_not_routed" and not set(about.split(", ")) & routed:
             item["item"] = f"no query of this set is ever routed to {about}"
     return sorted(
         items.values(), key=lambda i: (-len(i["verified"]), -len(i["queries"]), i["item"])

@@ -77,7 +77,9 @@ def world(
     )
     judge = Judge(retriever.index, gold, retriever.config.evaluation)
     queries = list(gold.queries.values())
-    (block,) = run_blocks(retriever, list(map(asked, queries)), gold.level, 100)
+    (block,) = run_blocks(
+        retriever, [asked(query, gold.path) for query in queries], gold.level, 100
+    )
     judged = judge.judge(queries, block)
     findings = find_all(judge, retriever, queries, block, judged)
     return World(gold, retriever, {finding.query_id: finding for finding in findings})

@@ -83,12 +83,12 @@ def test_related_drugs_in_place_of_the_drug_are_the_cause(tmp_path: Path) -> Non
     gap = world(tmp_path / "gap", cards, text, overrides=without)
     mended = world(tmp_path / "mended", cards, text, overrides=marked)
     drug = {"change": [{"id": "everolimus", "is_drug": True}]}
-    check_gap(gap, mended, LOST, "related_drugs_in_place_of_drug", lexicon=drug)
+    check_gap(gap, mended, LOST, "related_drugs_used", lexicon=drug)
 
 
 def test_related_drugs_of_a_gene_are_not_taken_for_the_drug(tmp_path: Path) -> None:
     gap = world(tmp_path, CARDS, "EGFR dose alpha", overrides=SWITCHES)
-    assert "related_drugs_in_place_of_drug" not in gap.causes()
+    assert "related_drugs_used" not in gap.causes()
 
 
 COMPOUNDS = [
@@ -97,17 +97,17 @@ COMPOUNDS = [
 ]
 
 
-def test_compound_without_structure_is_the_cause(tmp_path: Path) -> None:
+def test_compound_without_smiles_is_the_cause(tmp_path: Path) -> None:
     text = "which compound is CC(C)CC"
     cards = [{**COMPOUNDS[0], "smiles": "CC(C)CC"}, COMPOUNDS[1]]
     by_structure = {**SWITCHES, "route.dense_search": True}
     gap = world(tmp_path / "gap", COMPOUNDS, text, overrides=by_structure)
     mended = world(tmp_path / "mended", cards, text, overrides=by_structure)
     verdict = ("query_route_gap", None, "route")
-    check_gap(gap, mended, verdict, "compound_without_structure", smiles={"gold": "CCC(C)C"})
+    check_gap(gap, mended, verdict, "compound_without_smiles", smiles={"gold": "CCC(C)C"})
 
 
-def test_drug_without_structure_is_the_cause(tmp_path: Path) -> None:
+def test_lexicon_without_smiles_is_the_cause(tmp_path: Path) -> None:
     cards = [{**COMPOUNDS[0], "smiles": "CC"}, {**COMPOUNDS[1], "text": "compound like ethane"}]
     text = "compound like ethane"
     without = {**lexicon(tmp_path / "l", ethane={"smiles": []}), "route.dense_search": True}
@@ -116,7 +116,7 @@ def test_drug_without_structure_is_the_cause(tmp_path: Path) -> None:
     whole = {**SWITCHES, "route.dense_search": True, **off}
     mended = world(tmp_path / "mended", cards, text, overrides=whole)
     smiles = {"change": [{"id": "ethane", "smiles": ["CC"]}]}
-    check_gap(gap, mended, LOST, "drug_without_structure", lexicon=smiles)
+    check_gap(gap, mended, LOST, "lexicon_without_smiles", lexicon=smiles)
 
 
 def test_missing_section_is_the_cause(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ def test_unsearched_collection_is_the_cause(tmp_path: Path) -> None:
     gap = world(tmp_path / "gap", documents, overrides=SWITCHES)
     mended = world(tmp_path / "mended", documents, overrides={**SWITCHES, **dual})
     verdict = ("query_route_gap", None, "route")
-    check_gap(gap, mended, verdict, "collection_not_searched")
+    check_gap(gap, mended, verdict, "collection_not_routed")
 
 
 def test_suppressed_collection_stays_a_hypothesis_without_a_change(tmp_path: Path) -> None:

@@ -49,7 +49,7 @@ BASE = {
 
 def figures(gold: GoldSet, retriever: Retriever) -> dict[str, dict[str, float]]:
     """Score a configuration as an evaluation does, by measure and query."""
-    queries = list(map(asked, gold.queries.values()))
+    queries = [asked(query, gold.path) for query in gold.queries.values()]
     (block,) = run_blocks(retriever, queries, "document", 100)
     ids = retriever.index.chunks.document_ids
     rankings = {
