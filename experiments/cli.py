@@ -6,7 +6,18 @@ from typing import NoReturn
 
 import typer
 
-from experiments.commands import compare, config, demo, evaluate, gold, index, power, search
+from experiments.commands import (
+    compare,
+    config,
+    demo,
+    evaluate,
+    gold,
+    index,
+    leaderboard,
+    power,
+    promote,
+    search,
+)
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
 from experiments.commands.terminal import say
 
@@ -29,6 +40,8 @@ app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
 app.command("compare")(compare.compare)
 app.command("power")(power.power)
+app.command("promote")(promote.promote)
+app.command("leaderboard")(leaderboard.leaderboard)
 app.add_typer(config.app, name="config")
 
 
