@@ -179,10 +179,11 @@ class _Trial:
         index: Path | None,
     ) -> "_Trial":
         runs = (pairing.baseline, pairing.candidate)
+        configs = [run.config for run in runs]  # refuses an imported run
         judged, ours = reopen(pairing.baseline, gold=gold, index=index)
         same_index = _index_of(runs[0]) == _index_of(runs[1])
-        if same_index and runs[0].config.models == runs[1].config.models:
-            theirs = ours.with_config(runs[1].config)
+        if same_index and configs[0].models == configs[1].models:
+            theirs = ours.with_config(configs[1])
         else:
             _, theirs = reopen(pairing.candidate, gold=None if not pairing.same_gold else gold)
         return cls(

@@ -16,9 +16,11 @@ from experiments.commands import (
     gold,
     headroom,
     index,
+    leaderboard,
     lexicon,
     link,
     power,
+    promote,
     search,
 )
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
@@ -46,6 +48,8 @@ app.command("headroom")(headroom.headroom)
 app.command("dashboard")(dashboard.dashboard)
 app.command("compare")(compare.compare)
 app.command("power")(power.power)
+app.command("promote")(promote.promote)
+app.command("leaderboard")(leaderboard.leaderboard)
 app.add_typer(lexicon.app, name="lexicon")
 app.command("link")(link.link)
 app.add_typer(config.app, name="config")

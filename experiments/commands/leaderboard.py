@@ -1,0 +1,57 @@
+"""`assay leaderboard`: every run of an MLflow experiment, best first."""
+
+from typing import Annotated, Any
+
+import typer
+
+from experiments.commands.options import Json
+from experiments.commands.terminal import print_json
+
+
+def leaderboard(
+    metric: Annotated[str, typer.Option("--metric", help="What to order by.")] = "ndcg@10",
+    experiment: Annotated[str, typer.Option("--experiment", help="MLflow experiment.")] = "assay",
+    most: Annotated[int, typer.Option("--most", min=1, help="Runs to list by gold set.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """List the runs of an experiment by gold set, best first. Only runs of one set compare."""
+    from experiments.leaderboard import boards
+
+    found = boards(experiment, metric, most)
+    if as_json:
+        print_json(found)
+        return
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console = Console(highlight=False, width=160)
+    for board in found["boards"]:
+        table = Table(
+            title=Text(f"{board['gold']} ({board['digest'][:12]}), {board['runs']} runs"),
+            title_justify="left",
+            box=None,
+        )
+        for name in ("", found["metric"], "run", "MLflow run", "configuration", "when"):
+            table.add_column(name, justify="right" if name in ("", found["metric"]) else "left")
+        for row in board["rows"]:
+            table.add_row(*_cells(row))
+        console.print(table)
+        if board["runs"] > len(board["rows"]):
+            console.print(f"{board['runs'] - len(board['rows'])} more runs: --most")
+    for reason, count in found["left_out"].items():
+        console.print(f"{count} runs left out: {reason}")
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    aliases = "".join(f" @{alias}" for alias in row["aliases"])
+    return [
+        str(row["rank"]),
+        f"{row['value']:.4f}",
+        f"{row['name']}{aliases}",
+        row["run_id"],
+        (row["config"] or row["kind"])[:12],
+        row["created"],
+    ]

@@ -1,0 +1,101 @@
+"""`assay promote`: put a run's configuration in service, after its gate."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from experiments.commands.options import NEGATIVE, Json
+from experiments.commands.terminal import print_json, say
+
+if TYPE_CHECKING:
+    from experiments.recorded import RecordedRun
+
+
+def promote(
+    run: Annotated[str, typer.Argument(help="A run: its folder, MLflow run id or alias.")],
+    alias: Annotated[str, typer.Option("--alias", help="Name it shall be found under.")],
+    gate: Annotated[
+        Path | None,
+        typer.Option("--gate", help="Rules against the run that has the alias now."),
+    ] = None,
+    no_gate: Annotated[bool, typer.Option("--no-gate", help="Promote without one.")] = False,
+    experiment: Annotated[str, typer.Option("--experiment", help="MLflow experiment.")] = "assay",
+    as_json: Json = False,
+) -> None:
+    """Register a run's configuration as a version of the MLflow model, if its gate passes."""
+    from experiments.promotion import promote as register
+    from experiments.recorded import find_run
+    from experiments.tracking import check_tracking, default_tracking_uri
+    from retriever.files import InputError
+    from retriever.store import store_folder
+
+    if (gate is None) != no_gate:
+        raise InputError("a promotion has a gate or says that it has none", fix="--gate FILE")
+    check_tracking(default_tracking_uri(store_folder()), experiment)
+    found = find_run(run)
+    if found.is_imported:
+        raise InputError("an imported ranking has no configuration to promote", path=found.path)
+    against, verdict = (None, None) if gate is None else _judged(found, alias, gate, as_json)
+    summary: dict[str, Any] = {"run": str(found.path), "alias": alias, "against": against}
+    summary |= {"gate": verdict, "promoted": None}
+    if verdict is None or verdict["passed"]:
+        tags = {"assay.config": str(found.record["config"]["fingerprint"])}
+        tags |= {"assay.gate": str(gate), "assay.against": against or ""} if gate else {}
+        done = register(
+            found,
+            alias,
+            store_folder(),
+            run_id=_run_id(run, found),
+            experiment=experiment,
+            tags=tags,
+        )
+        summary["promoted"] = {
+            "model": done.model,
+            "version": done.version,
+            "run_id": done.run_id,
+            "load": f"mlflow.pyfunc.load_model('models:/{done.model}@{done.alias}')",
+        }
+    if as_json:
+        print_json(summary)
+    else:
+        _print(summary)
+    if summary["promoted"] is None:
+        raise typer.Exit(NEGATIVE)
+
+
+def _judged(
+    found: "RecordedRun", alias: str, gate: Path, quiet: bool
+) -> tuple[str | None, dict[str, Any]]:
+    """Judge a run against the one that has the alias; without one, against itself, and say so."""
+    from experiments.comparison import compare_runs
+    from experiments.gate import judge, load_gate
+    from experiments.pairing import pair
+    from experiments.recorded import find_run
+    from experiments.registered import run_of_alias
+
+    rules = load_gate(gate)
+    run_id = run_of_alias(alias)
+    baseline = found if run_id is None else find_run(run_id)
+    if run_id is None and not quiet:
+        say(f"no run has the alias {alias} yet: rules that compare are judged against itself")
+    made = compare_runs(baseline, [found])["comparisons"][0]
+    return run_id, judge(rules, pair(baseline, found), made, str(gate)).to_json()
+
+
+def _run_id(name: str, found: "RecordedRun") -> str | None:
+    """Return the MLflow run that the name stands for; None where it is a folder."""
+    from experiments.registered import run_of_alias
+
+    return None if Path(name).exists() else run_of_alias(name) or name
+
+
+def _print(summary: dict[str, Any]) -> None:
+    verdict, done = summary["gate"], summary["promoted"]
+    for rule in (verdict or {"rules": []})["rules"]:
+        typer.echo(f"{'ok    ' if rule['passed'] else 'BROKEN'} {rule['rule']}: {rule['detail']}")
+    if done is None:
+        typer.echo(f"not promoted: {summary['alias']} stays where it was")
+        return
+    typer.echo(f"{summary['alias']} is version {done['version']} of the model {done['model']}")
+    typer.echo(f"load it with {done['load']}")

@@ -1,0 +1,209 @@
+"""`assay compare`, `power`, `promote` and `leaderboard`, as a user types them."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from worlds import write_gold
+
+DOCUMENTS = {
+    f"d{i}": text
+    for i, text in enumerate(
+        [
+            "gefitinib blocks egfr in lung cancer",
+            "capmatinib is a met inhibitor",
+            "aldesleukin is il-2",
+            "tocilizumab binds the receptor of il-6",
+            "travel must be approved by a manager",
+            "egfr is a receptor",
+            "lung function tests",
+        ]
+    )
+}
+QUERIES = {
+    "q1": "which drug blocks egfr",
+    "q2": "il-6 receptor antibody",
+    "q3": "who approves travel",
+    "q4": "egfr receptor lung",
+}
+QRELS = {"q1": {"d0": 1}, "q2": {"d3": 1}, "q3": {"d4": 1}, "q4": {"d6": 1}}
+GENERAL = ["--set", "namespace=general"]
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    return write_gold(tmp_path / "gold", DOCUMENTS, QUERIES, QRELS)
+
+
+def evaluated(assay, gold: Path, name: str, *more: object) -> Path:
+    out = gold.parent / name
+    done = assay("evaluate", gold, "-o", out, "--no-track", *GENERAL, *more)
+    assert done.code == 0, done.err
+    return out
+
+
+def test_comparison_is_written_and_printed(assay, gold: Path, tmp_path: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    other = evaluated(assay, gold, "other", "--set", "route.dense_search=false")
+    out = tmp_path / "c"
+    gate = tmp_path / "gate.yaml"
+    gate.write_text("rules: [{rule: at_least, metric: hit@5, value: 0.1}]")
+    done = assay("compare", one, other, "-o", out, "--gate", gate, "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert set(found) >= {"metrics", "by_type", "flow", "smallest_detectable", "gate"}
+    assert set(found["metrics"]["ndcg@10"]) >= {
+        "baseline", "candidate", "difference", "low", "high", "p_value", "p_adjusted",
+        "effect_size", "wins", "ties", "losses",
+    }  # fmt: skip
+    assert found["gate"]["passed"] is True
+    assert found["others"] == []
+    assert found["differences"]["config"]["route.dense_search"] == {
+        "baseline": True,
+        "candidate": False,
+    }
+    assert {p.name for p in out.iterdir()} == {
+        "comparison.json", "comparison.html", "comparison.md", "junit.xml",
+    }  # fmt: skip
+    written = json.loads((out / "comparison.json").read_text())
+    assert written["comparisons"][0]["metrics"] == found["metrics"]
+    gate.write_text("rules: [{rule: at_least, metric: hit@5, value: 1.0}, {rule: no_fallbacks}]")
+    weak = evaluated(
+        assay, gold, "weak", "--set", "route.bm25_search=false", "--set", "evaluation.depth=100"
+    )
+    broken = assay("compare", one, weak, "-o", out, "--gate", gate, "--no-why")
+    verdict = json.loads((out / "comparison.json").read_text())["comparisons"][0]["gate"]["passed"]
+    assert broken.code == (0 if verdict else 1)
+    assert "gate" in broken.out
+
+
+def test_configuration_and_run_file_are_run_now(assay, gold: Path, tmp_path: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    config = tmp_path / "my.yaml"
+    config.write_text("namespace: general\nmerge: {method: rrf}\n")
+    run = tmp_path / "mine.trec"
+    run.write_text("q1 Q0 d0 1 2.0 mine\nq2 Q0 d1 1 2.0 mine\n")
+    done = assay("compare", one, config, run, "-o", tmp_path / "c", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["differences"]["config"]["merge.method"]["candidate"] == "rrf"
+    assert (
+        found["candidate"]["index"]
+        == json.loads((one / "run.json").read_text())["index"]["fingerprint"]
+    )
+    assert found["causes"]["losses"]["not_reproduced"] == 0
+    (second,) = found["others"]
+    assert second["candidate"]["kind"] == "imported"
+    assert "no configuration" in second["causes"]["reason"]
+    assert [row["letter"] for row in found["systems"]["rows"]] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nowhere", "nowhere"], "is no folder"),
+        (["{one}"], "Missing argument"),
+        (["{one}", "{one}", "--test", "wilcoxon"], "randomisation or t"),
+        (["{one}", "{one}", "--metric", "ndgc@10"], "ndcg@10"),
+        (["{one}", "{one}", "--metric", "ndcg@7"], "hold no ndcg@7"),
+        (["{one}", "{one}", "--gate", "absent.yaml"], "absent.yaml"),
+        (["{one}", "{one}", "-o", "{gold}"], "holds other files"),
+        (["default", "{one}"], "--gold FOLDER"),
+    ],
+)
+def test_bad_input_is_one_line_and_exit_code_2(
+    assay, gold: Path, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    one = evaluated(assay, gold, "one")
+    given = [a.format(one=one, gold=gold) for a in arguments]
+    done = assay("compare", *given)
+    assert done.code == 2
+    assert done.out == ""
+    (line,) = done.err.strip().splitlines()
+    assert message in line
+
+
+def test_power_is_told_with_and_without_runs(assay, gold: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    other = evaluated(assay, gold, "other", "--set", "route.dense_search=false")
+    bare = json.loads(assay("power", gold, "--json").out)
+    # Four queries: 2 / 2^4 = .125, so nothing is ever detected.
+    assert bare["smallest_p"] == pytest.approx(0.125)
+    assert bare["metrics"]["ndcg@10"]["smallest_detectable"] is None
+    assert bare["metrics"]["ndcg@10"]["more_queries"] > 0
+    with_runs = assay("power", gold, one, other)
+    assert with_runs.code == 0, with_runs.err
+    assert "observed between the two runs" in with_runs.out
+    assert "nothing, however large" in with_runs.out
+    refused = assay("power", gold, "--difference", "0")
+    assert refused.code == 2
+
+
+def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
+    assay, gold: Path, tmp_path: Path, store: Path
+) -> None:
+    one = evaluated(assay, gold, "one")
+    gate = tmp_path / "gate.yaml"
+    gate.write_text("rules: [{rule: max_drop, metric: ndcg@10, at_most: 0.0}]")
+    assert assay("promote", one, "--alias", "champion").code == 2
+    done = assay("promote", one, "--alias", "champion", "--gate", gate, "--json")
+    assert done.code == 0, done.err
+    promoted = json.loads(done.out)["promoted"]
+    assert promoted["version"] == 1
+    config = tmp_path / "worse.yaml"
+    config.write_text("namespace: general\nroute: {recall_top_k: 1, bm25_search: false}\n")
+    compared = assay("compare", "champion", config, "--no-why", "--json", "-o", tmp_path / "c")
+    assert compared.code == 0, compared.err
+    difference = json.loads(compared.out)["metrics"]["ndcg@10"]["difference"]
+    assert difference < 0
+    worse = json.loads(compared.out)["candidate"]["run"]
+    refused = assay("promote", worse, "--alias", "champion", "--gate", gate)
+    assert refused.code == 1
+    assert "stays where it was" in refused.out
+
+    code = (
+        "import json, sys, mlflow, pandas as pd\n"
+        f"mlflow.set_tracking_uri('sqlite:///{store / 'mlflow.db'}')\n"
+        "model = mlflow.pyfunc.load_model('models:/assay@champion')\n"
+        f"queries = pd.DataFrame({{'query': {list(QUERIES.values())!r}}})\n"
+        "hits = model.predict(queries, params={'top_k': 100})\n"
+        "hits.to_json(sys.argv[1], orient='records')\n"
+    )
+    out = tmp_path / "hits.json"
+    root = str(Path(__file__).parents[2])
+    subprocess.run(
+        [sys.executable, "-c", code, out],
+        check=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": root},
+        capture_output=True,
+    )
+    hits = pd.read_json(out)
+    recorded: dict[str, list[str]] = {}
+    for line in (one / "run.trec").read_text().splitlines():
+        query_id, _, document_id, *_ = line.split()
+        recorded.setdefault(query_id, []).append(document_id)
+    for query_id, text in QUERIES.items():
+        of_query = hits[hits["query"] == text].sort_values("rank")
+        assert list(dict.fromkeys(of_query["document_id"])) == recorded[query_id]
+    assert not list(store.rglob("*.pkl"))
+
+
+def test_leaderboard_orders_runs_by_gold_set(assay, gold: Path, tmp_path: Path) -> None:
+    assert assay("leaderboard").code == 2
+    for name, sets in (("one", []), ("other", ["--set", "route.recall_top_k=1"])):
+        done = assay("evaluate", gold, "-o", tmp_path / name, *GENERAL, *sets)
+        assert done.code == 0, done.err
+    found = json.loads(assay("leaderboard", "--metric", "recall@100", "--json").out)
+    (board,) = found["boards"]
+    assert board["runs"] == 2
+    values = [row["value"] for row in board["rows"]]
+    assert values == sorted(values, reverse=True)
+    assert {row["name"] for row in board["rows"]} == {"one", "other"}
+    other = json.loads(assay("leaderboard", "--metric", "mrr@7", "--json").out)
+    assert other["left_out"] == {"without mrr@7": 2}
+    assert "one" in assay("leaderboard").out
