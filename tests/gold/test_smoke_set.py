@@ -119,17 +119,11 @@ def jaccard(left: set[tuple[str, ...]], right: set[tuple[str, ...]]) -> float:
 # --- files -----------------------------------------------------------------------------------
 
 
-FILES = (
-    "corpus.jsonl",
-    "queries.jsonl",
-    "qrels/test.tsv",
-    "gold.yaml",
-    "gaps.yaml",
-    "all-stages.yaml",
-)
+CONFIGURATIONS = ("gaps.yaml", "all-stages.yaml", "gaps-lexicon.json")
+FILES = ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv", "gold.yaml", *CONFIGURATIONS)
 
 
-@pytest.mark.parametrize("file", [*FILES, "gaps-lexicon.json"])
+@pytest.mark.parametrize("file", FILES)
 def test_file_is_plain_utf8_with_lf_when_read_as_bytes(file: str) -> None:
     raw = (SMOKE / file).read_bytes()
     assert "\ufffd" not in raw.decode("utf-8")
@@ -335,7 +329,10 @@ def test_pictures_are_named_and_described_when_a_figure_is_read() -> None:
     figures = [d for d in documents().values() if d["metadata"]["kind"] == "image"]
     images = [figure["metadata"]["image"] for figure in figures]
     assert len(set(images)) == len(images) >= 6
-    assert all(re.fullmatch(r"images/[a-z-]+\.(png|jpg)", image) for image in images)
+    assert sorted(images) == sorted(f"images/{path.name}" for path in (SMOKE / "images").iterdir())
+    for image in images:
+        head = (SMOKE / image).read_bytes()[:8]
+        assert head == b"\x89PNG\r\n\x1a\n", image
     asked = [q for q in records("queries.jsonl") if q["metadata"]["type"] == "image"]
     for query in asked:
         best = [key for key, grade in judgements()[query["_id"]].items() if grade == 2]
