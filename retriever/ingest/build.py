@@ -1,11 +1,10 @@
-"""Build an index: read, chunk, profile, embed, write; resumable through the vector cache."""
+"""Build an index: read, lay out rows, embed, write; resumable through the vector cache."""
 
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,8 +14,6 @@ from retriever.config import RetrieverConfig
 from retriever.encoders.base import Encoder, Vectors
 from retriever.encoders.cache import CachedEncoder
 from retriever.files import InputError
-from retriever.hooks import ImageProfile, Profile
-from retriever.images import ImageFile
 from retriever.index.chunks import ChunkTable
 from retriever.index.manifest import (
     Generation,
@@ -27,9 +24,10 @@ from retriever.index.manifest import (
     verify_files,
 )
 from retriever.index.store import Collection, Index
-from retriever.ingest.chunk import Chunk, Document, chunk_documents
-from retriever.ingest.images import image_file, image_name, profile_images
+from retriever.ingest.chunk import Document
+from retriever.ingest.images import image_name
 from retriever.ingest.read import corpus_digest, read_documents
+from retriever.ingest.rows import Layout, Row, rows_of
 from retriever.plugins import Subscribers
 from retriever.retriever import open_encoders
 from retriever.stages.route import DEFAULT_COLLECTION
@@ -37,7 +35,7 @@ from retriever.store import shared_registry
 
 __all__ = ["BuildReport", "build_index", "fingerprint_of", "plugin_prints"]
 
-# Told what is being done, how much of it, and how much of that is done: ("embed", 812, 64).
+# As in `rows_of`: ("embed", 812, 64).
 Progress = Callable[[str, int, int], object]
 
 
@@ -49,17 +47,6 @@ class BuildReport:
     built: bool
     computed: int
     reused: int
-
-
-@dataclass(frozen=True)
-class _Row:
-    """One row of the chunk table on its way in: what it holds, and the collections it enters."""
-
-    chunk: Chunk
-    document: int
-    collections: tuple[str, ...]
-    structure: str = ""
-    image: ImageFile | None = None
 
 
 def plugin_prints(config: RetrieverConfig) -> dict[str, str]:
@@ -151,21 +138,16 @@ def _build(
     progress: Progress,
 ) -> Manifest:
     documents, empty = _read(corpus, progress)
-    chunks = _chunk(documents, config, encoders[DEFAULT_COLLECTION], progress)
     subscribers = Subscribers.of(config.namespace, dict(config.plugins))
-    profiles = _profile(documents, chunks, subscribers, encoders[DEFAULT_COLLECTION], progress)
-    images = profile_images(documents, subscribers)
-    skipped = Counter({"empty": empty} if empty else {})
-    rows = _rows(documents, chunks, profiles, encoders, config.models, skipped)
-    rows += _image_rows(documents, images, encoders, config, corpus, skipped)
-    rows = _ordered(rows)
+    found = rows_of(documents, config, encoders, subscribers, progress, corpus)
+    skipped, rows = Counter(found.skipped), found.rows
+    if empty:
+        skipped["empty"] += empty
     if not rows:
         reasons = "; ".join(f"{reason}: {count}" for reason, count in sorted(skipped.items()))
         raise InputError(f"nothing to index ({reasons})", path=corpus, fix="another model set")
     _write_chunks(generation.folder / "chunks.arrow", rows, documents, subscribers)
-    registry = _write_registry(
-        generation.folder, fingerprint, documents, profiles, images, rows, config
-    )
+    registry = _write_registry(generation.folder, fingerprint, documents, found, config)
     records = {}
     for name in sorted({name for row in rows for name in row.collections}):
         records[name] = _write_collection(name, generation, config, encoders[name], rows, progress)
@@ -212,137 +194,8 @@ def _read(corpus: Path, progress: Progress) -> tuple[list[Document], int]:
     return documents, empty
 
 
-def _chunk(
-    documents: Sequence[Document],
-    config: RetrieverConfig,
-    encoder: CachedEncoder,
-    progress: Progress,
-) -> list[list[Chunk]]:
-    """Chunks by document."""
-    progress("chunk", len(documents), 0)
-    found = chunk_documents(
-        documents,
-        encoder.token_spans,
-        max_tokens=config.index.chunk.max_tokens,
-        overlap=config.index.chunk.overlap,
-    )
-    by_document = {key: list(group) for key, group in groupby(found, lambda c: c.document_id)}
-    progress("chunk", len(documents), len(documents))
-    # An image without a caption has no chunk of text.
-    return [by_document.get(document.document_id, []) for document in documents]
-
-
-def _profile(
-    documents: Sequence[Document],
-    chunks: Sequence[Sequence[Chunk]],
-    subscribers: Subscribers,
-    encoder: CachedEncoder,
-    progress: Progress,
-) -> list[Profile]:
-    """Where each document belongs; without a plugin in the general text collection."""
-    progress("profile", len(documents), 0)
-    found = subscribers.first(
-        "profile_document",
-        len(documents),
-        "ingest",
-        documents=documents,
-        chunks=chunks,
-        encode=lambda texts: encoder.encode(texts, "document"),
-    )
-    progress("profile", len(documents), len(documents))
-    return [profile or Profile((DEFAULT_COLLECTION,)) for profile in found]
-
-
-def _rows(
-    documents: Sequence[Document],
-    chunks: Sequence[Sequence[Chunk]],
-    profiles: Sequence[Profile],
-    encoders: Mapping[str, CachedEncoder],
-    models: str,
-    skipped: Counter[str],
-) -> list[_Row]:
-    """Rows of texts and structures; what is left out of where is counted in `skipped`."""
-    rows: list[_Row] = []
-    for i, (document, of_document, profile) in enumerate(
-        zip(documents, chunks, profiles, strict=True)
-    ):
-        wanted = [*profile.collections, *(part.collection for part in profile.structures)]
-        faults = {name: _fault(name, encoders, models, images=False) for name in wanted}
-        skipped.update(filter(None, faults.values()))
-        skipped.update(profile.skipped)
-        held = tuple(name for name in profile.collections if not faults[name])
-        rows += [_Row(chunk, i, held) for chunk in of_document if held]
-        for part in profile.structures:
-            if not faults[part.collection]:
-                chunk = _whole(document, part.section, len(of_document))
-                rows.append(_Row(chunk, i, (part.collection,), part.structure))
-    return rows
-
-
-def _image_rows(
-    documents: Sequence[Document],
-    images: Sequence[ImageProfile | None],
-    encoders: Mapping[str, CachedEncoder],
-    config: RetrieverConfig,
-    corpus: Path,
-    skipped: Counter[str],
-) -> list[_Row]:
-    """Rows of images, each with its document's text as its caption; others are counted."""
-    rows: list[_Row] = []
-    for i, (document, profile) in enumerate(zip(documents, images, strict=True)):
-        if not image_name(document):
-            continue
-        file = image_file(document, corpus)
-        if profile is None:
-            skipped[f"no plugin of the namespace {config.namespace} places an image"] += 1
-            continue
-        fault = _fault(profile.collection, encoders, config.models, images=True)
-        if fault:
-            skipped[fault] += 1
-            continue
-        chunk = _whole(document, "image", 0)
-        rows.append(_Row(chunk, i, (profile.collection,), image=file))
-    return rows
-
-
-def _fault(
-    collection: str, encoders: Mapping[str, CachedEncoder], models: str, *, images: bool
-) -> str:
-    """Say why a collection cannot take texts (or images), "" where it can."""
-    encoder = encoders.get(collection)
-    if encoder is None:
-        return f"no encoder for {collection} in the model set {models}"
-    if encoder.reads_images != images:
-        reads = "no images" if images else "images alone"
-        return f"the encoder of {collection} in the model set {models} reads {reads}"
-    return ""
-
-
-def _whole(document: Document, section: str, position: int) -> Chunk:
-    """Return a chunk beside a document's prose: its structure or its image."""
-    return Chunk(
-        chunk_id=f"{document.document_id}#{section}",
-        document_id=document.document_id,
-        position=position,
-        section=section,
-        text=f"{document.title}\n{document.text}".strip(),
-        content_summary=document.text[:200],
-    )
-
-
-def _ordered(rows: Sequence[_Row]) -> list[_Row]:
-    """Return the rows in order of chunk id. Raises InputError for an id that comes twice."""
-    found = sorted(rows, key=lambda row: row.chunk.chunk_id)
-    for one, other in pairwise(found):
-        if one.chunk.chunk_id == other.chunk.chunk_id:
-            raise InputError(
-                f"two chunks have the id {one.chunk.chunk_id!r}", fix="rename a document"
-            )
-    return found
-
-
 def _write_chunks(
-    path: Path, rows: Sequence[_Row], documents: Sequence[Document], subscribers: Subscribers
+    path: Path, rows: Sequence[Row], documents: Sequence[Document], subscribers: Subscribers
 ) -> None:
     columns = {
         "chunk_id": [row.chunk.chunk_id for row in rows],
@@ -377,9 +230,7 @@ def _write_registry(
     folder: Path,
     fingerprint: str,
     documents: Sequence[Document],
-    profiles: Sequence[Profile],
-    images: Sequence[ImageProfile | None],
-    rows: Sequence[_Row],
+    found: Layout,
     config: RetrieverConfig,
 ) -> Literal["file", "shared"]:
     """Write the documents to the shared registry, if there is one, else to a file; say which.
@@ -389,7 +240,7 @@ def _write_registry(
     from retriever.registry import DocumentRecord, Registry, sqlite_url
 
     held: dict[int, set[str]] = {}
-    for row in rows:
+    for row in found.rows:
         held.setdefault(row.document, set()).update(row.collections)
     records = [
         DocumentRecord(
@@ -411,7 +262,7 @@ def _write_registry(
             signals=profile.signals,
         )
         for i, (document, profile, image) in enumerate(
-            zip(documents, profiles, images, strict=True)
+            zip(documents, found.profiles, found.images, strict=True)
         )
     ]
     shared = shared_registry()
@@ -425,7 +276,7 @@ def _write_collection(
     generation: Generation,
     config: RetrieverConfig,
     encoder: CachedEncoder,
-    rows: Sequence[_Row],
+    rows: Sequence[Row],
     progress: Progress,
 ) -> dict[str, Any]:
     inside = [i for i, row in enumerate(rows) if name in row.collections]
