@@ -1,7 +1,4 @@
-"""Documents that carry an image: `metadata.image`, a path from the corpus's folder.
-
-A reader of image files gives such a document for each file: `image_document`.
-"""
+"""Documents that carry an image: `metadata.image`, a path from the corpus's folder."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,13 +9,7 @@ from retriever.images import ImageFile
 from retriever.ingest.chunk import Document
 from retriever.plugins import Subscribers
 
-__all__ = ["image_document", "image_file", "image_name", "profile_images"]
-
-
-def image_document(place: str, caption: str = "") -> Document:
-    """Return the document of an image file at `place`, its path from the corpus's folder."""
-    name = place.rpartition("/")[2]
-    return Document(place, "", caption, {"image": place}, name, path=place, file_name=name)
+__all__ = ["image_file", "image_name", "profile_images"]
 
 
 def image_name(document: Document) -> str:
