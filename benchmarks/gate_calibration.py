@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def of_mean(rng: np.random.Generator, comparisons: int, n: int) -> dict[str, float]:
-    """Runs whose figures differ by a skewed noise with many ties."""
+    """Compare runs whose figures differ by a skewed noise with many ties."""
     noise = rng.beta(2, 2, (comparisons, n)) - rng.beta(2, 2, (comparisons, n))
     noise *= rng.random((comparisons, n)) < MOVED
     # Var(beta(2, 2)) = .05, so a difference has variance .1 where it moves.
@@ -86,7 +86,7 @@ def _broken_means(table: np.ndarray) -> float:
 
 
 def of_rate(rng: np.random.Generator, comparisons: int, n: int) -> dict[str, float]:
-    """Runs that disagree on a share of the queries, either way alike, or more often worse."""
+    """Compare runs that disagree on a share of the queries, either way alike, or more often worse."""
     drop = smallest_detectable(math.sqrt(DISAGREE), n, rate=True, one_sided=True) or math.nan
     noise = _flips(rng, comparisons, n, 0.0)
     planted = _flips(rng, comparisons, n, drop)

@@ -20,8 +20,9 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError
 
-from retriever.config import Record, read_yaml
+from retriever.config import Record
 from retriever.files import InputError, write_atomically
+from retriever.strict_yaml import read_yaml
 
 __all__ = ["Row", "RowResult", "Table", "check", "load_table", "main", "pinned", "verdict_of"]
 

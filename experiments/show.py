@@ -68,6 +68,12 @@ def _remarks(record: Mapping[str, Any]) -> list[str]:
         f"unanswered {record['unanswered']} (score 0), unscorable {record['unscorable']} (no "
         "relevant document, left out)"
     ]
+    sample = (record["index"] or {}).get("sample")
+    if sample:
+        remarks.append(
+            f"the index is a sample: {sample['documents']} of {sample['of']} documents; relevant "
+            "ones outside it count as not found"
+        )
     undefined = {
         name: figure["undefined"]
         for name, figure in record["metrics"].items()

@@ -38,6 +38,8 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (configuration,) = (block for block in blocks() if block.startswith("# my.yaml"))
     (tmp_path / "my.yaml").write_text(configuration)
     (tmp_path / "questions.csv").write_text("query,documents\nwhich mutation,d2\n")
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "gefitinib.md").write_text("# Gefitinib\n\n## Dosage\n\n250 mg daily.")
     (tmp_path / "my_run.trec").write_text("q1 Q0 d1 1 0.5 mine\nq1 Q0 d2 2 0.4 mine\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path

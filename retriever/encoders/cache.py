@@ -175,6 +175,18 @@ class CachedEncoder:
         rows = [np.frombuffer(known[key], dtype="<f4") for key in keys]
         return np.ascontiguousarray(np.stack(rows), dtype=np.float32)
 
+    def missing(self, items: Sequence[str | ImageFile]) -> list[str | ImageFile]:
+        """Return the distinct documents whose vectors the cache does not hold, in their order."""
+        keys = {
+            _key(self.fingerprint, "document", item)
+            if isinstance(item, str)
+            else _key(self.fingerprint, "image", item.digest): item
+            for item in items
+        }
+        cache = self._cache()
+        known = cache.read(list(keys)) if cache else {}
+        return [item for key, item in keys.items() if key not in known]
+
     def without_cache(self) -> "CachedEncoder":
         """Return the same encoder, computing everything."""
         return CachedEncoder(self._encoder, None)

@@ -50,9 +50,18 @@ class FileRecord(Record):
     sha256: str
 
 
+class SampleRecord(Record):
+    """An index of a part of its corpus: `documents` of so many, those whose ids hash lowest."""
+
+    documents: int
+    of: int
+
+
 class Manifest(Record):
     """What an index holds and what it was made from.
 
+    `skipped` counts what is not in it and `altered` what is cut or was read in another way than
+    its form says, both by reason.
     `registry` says where its documents registry is: a file of the index, or a database that is
     shared. Which one stands nowhere here, lest a password did.
     """
@@ -65,8 +74,10 @@ class Manifest(Record):
     index: IndexConfig
     plugins: Mapping[str, str]
     corpus: str
+    sample: SampleRecord | None = None
     documents: int
     skipped: Mapping[str, int]
+    altered: Mapping[str, int] = {}
     chunks: int
     collections: Mapping[str, CollectionRecord]
     registry: Literal["file", "shared"]
@@ -153,7 +164,7 @@ def _code_digest() -> str:
     package = Path(__file__).parents[1]
     digest = hashlib.sha256()
     for folder in ("index", "ingest"):
-        for file in sorted((package / folder).glob("*.py")):
+        for file in sorted((package / folder).rglob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()
 

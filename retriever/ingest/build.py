@@ -1,9 +1,8 @@
 """Build an index: read, lay out rows, embed, write; resumable through the vector cache."""
 
 import platform
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Literal
@@ -25,8 +24,9 @@ from retriever.index.manifest import (
 )
 from retriever.index.store import Collection, Index
 from retriever.ingest.chunk import Document
+from retriever.ingest.corpus import REMARKS, Corpus, counts, read_remarks, write_remarks
 from retriever.ingest.images import image_name
-from retriever.ingest.read import corpus_digest, read_documents
+from retriever.ingest.readers.source import Remark
 from retriever.ingest.rows import Layout, Row, rows_of
 from retriever.plugins import Subscribers
 from retriever.retriever import open_encoders
@@ -48,6 +48,11 @@ class BuildReport:
     computed: int
     reused: int
 
+    @property
+    def remarks(self) -> tuple[Remark, ...]:
+        """What was skipped, cut or repaired, file by file."""
+        return read_remarks(self.index.folder / REMARKS)
+
 
 def plugin_prints(config: RetrieverConfig) -> dict[str, str]:
     """Return what of each plugin an index depends on: its code, knowledge and settings."""
@@ -62,14 +67,15 @@ def plugin_prints(config: RetrieverConfig) -> dict[str, str]:
 
 
 def fingerprint_of(
-    corpus: Path | str,
+    corpus: Corpus | Path | str,
     config: RetrieverConfig,
     encoders: Mapping[str, Encoder] | None = None,
 ) -> str:
     """Return the fingerprint that an index of `corpus` under `config` has or would have."""
+    source = corpus if isinstance(corpus, Corpus) else Corpus(Path(corpus))
     served = open_encoders(config.models) if encoders is None else encoders
     return index_fingerprint(
-        corpus_digest(Path(corpus)),
+        source.digest,
         config.namespace,
         config.index,
         {name: encoder.fingerprint for name, encoder in served.items()},
@@ -84,21 +90,25 @@ def build_index(
     *,
     encoders: Mapping[str, Encoder] | None = None,
     cache: Path | str | None = None,
+    sample: int | None = None,
     restamp: bool = False,
     progress: Progress = lambda stage, total, done: None,
 ) -> BuildReport:
-    """Build an index of a BEIR corpus in the folder `out`, replacing an older one in one step.
+    """Build an index of a corpus in the folder `out`, replacing an older one in one step.
 
-    The documents registry goes where ASSAY_REGISTRY says, else into a file of the index.
-    `cache` keeps vectors between builds. Raises InputError for a bad corpus, a corpus without
-    text, or a folder that holds something else; the old index, if any, then stays. An index is
-    up to date when every file of it is as it was written; a damaged one is built anew.
+    The corpus is a BEIR corpus or a folder of files (`retriever.ingest.corpus`); with `sample`
+    that many of its documents, chosen by the hash of their ids, are indexed. The documents
+    registry goes where ASSAY_REGISTRY says, else into a file of the index. `cache` keeps vectors
+    between builds. Raises InputError for a bad corpus, a corpus without text, or a folder that
+    holds something else; the old index, if any, then stays. An index is up to date when every
+    file of it is as it was written; a damaged one is built anew.
 
     With `restamp` no vector is computed: the index at `out` is made anew by what the plugins know
     now (a changed lexicon), as a fresh build would, from the vectors in `cache`. It must be there
     and of the same corpus, and every vector in the cache; else InputError, and the index stays.
     """
-    corpus, out, cache = Path(corpus), Path(out), None if cache is None else Path(cache)
+    out, cache = Path(out), None if cache is None else Path(cache)
+    source = Corpus(Path(corpus), sample)
     config = config or RetrieverConfig()
     served = open_encoders(config.models) if encoders is None else encoders
     if DEFAULT_COLLECTION not in served:
@@ -106,11 +116,13 @@ def build_index(
             f"the model set {config.models} has no encoder for {DEFAULT_COLLECTION}",
             fix="name one under collections:",
         )
-    if restamp and read_manifest(out).corpus != corpus_digest(corpus):
+    if restamp and read_manifest(out).corpus != source.digest:
         raise InputError(
-            "the index was built from another corpus", path=out, fix="index without --restamp"
+            "the index was built from another corpus or another sample of it",
+            path=out,
+            fix="index without --restamp",
         )
-    fingerprint = fingerprint_of(corpus, config, served)
+    fingerprint = fingerprint_of(source, config, served)
     if _is_current(out, fingerprint):
         return BuildReport(Index.open(out), built=False, computed=0, reused=0)
     with building(out) as generation:
@@ -121,7 +133,7 @@ def build_index(
             name: CachedEncoder(encoder, cache, may_compute=not restamp)
             for name, encoder in served.items()
         }
-        manifest = _build(corpus, generation, config, cached, fingerprint, progress)
+        manifest = _build(source, generation, config, cached, fingerprint, progress)
     computed, reused = (
         sum(getattr(encoder, name) for encoder in cached.values())
         for name in ("computed", "reused")
@@ -130,22 +142,24 @@ def build_index(
 
 
 def _build(
-    corpus: Path,
+    corpus: Corpus,
     generation: Generation,
     config: RetrieverConfig,
     encoders: Mapping[str, CachedEncoder],
     fingerprint: str,
     progress: Progress,
 ) -> Manifest:
-    documents, empty = _read(corpus, progress)
+    reading = corpus.read(progress)
+    documents = reading.documents
     subscribers = Subscribers.of(config.namespace, dict(config.plugins))
-    found = rows_of(documents, config, encoders, subscribers, progress, corpus)
-    skipped, rows = Counter(found.skipped), found.rows
-    if empty:
-        skipped["empty"] += empty
+    found = rows_of(documents, config, encoders, subscribers, progress, corpus.path)
+    rows = found.rows
+    remarks = [*reading.remarks, *found.remarks(documents)]
+    skipped = counts(remarks, "skipped")
     if not rows:
-        reasons = "; ".join(f"{reason}: {count}" for reason, count in sorted(skipped.items()))
-        raise InputError(f"nothing to index ({reasons})", path=corpus, fix="another model set")
+        reasons = "; ".join(f"{reason}: {count}" for reason, count in skipped.items())
+        raise InputError(f"nothing to index ({reasons})", path=corpus.path, fix="another model set")
+    write_remarks(generation.folder / REMARKS, remarks)
     _write_chunks(generation.folder / "chunks.arrow", rows, documents, subscribers)
     registry = _write_registry(generation.folder, fingerprint, documents, found, config)
     records = {}
@@ -157,9 +171,11 @@ def _build(
         models=config.models,
         index=config.index,
         plugins=plugin_prints(config),
-        corpus=corpus_digest(corpus),
+        corpus=corpus.digest,
+        sample=None if reading.sample is None else asdict(reading.sample),
         documents=len(documents),
-        skipped=dict(sorted(skipped.items())),
+        skipped=skipped,
+        altered=counts(remarks, "cut", "repaired"),
         chunks=len(rows),
         collections=records,
         registry=registry,
@@ -179,19 +195,6 @@ def _is_current(out: Path, fingerprint: str) -> bool:
     except InputError:
         return False  # absent, damaged or of another version: it is built anew
     return True
-
-
-def _read(corpus: Path, progress: Progress) -> tuple[list[Document], int]:
-    documents, empty = [], 0
-    for document in read_documents(corpus):
-        if document.title.strip() or document.text.strip() or image_name(document):
-            documents.append(document)
-        else:
-            empty += 1
-    if not documents:
-        raise InputError("no document has any text", path=corpus, fix="check title and text")
-    progress("read", len(documents), len(documents))
-    return documents, empty
 
 
 def _write_chunks(

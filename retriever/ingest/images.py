@@ -1,8 +1,4 @@
-"""Documents that carry an image: `metadata.image`, a path from the corpus's folder.
-
-A reader of image files gives a document whose metadata says just that, without text if there is no
-caption.
-"""
+"""Documents that carry an image: `metadata.image`, a path from the corpus's folder."""
 
 from collections.abc import Sequence
 from pathlib import Path

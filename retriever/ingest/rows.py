@@ -1,6 +1,5 @@
 """Documents to rows of the chunk table: cut, placed in collections, and in order of chunk id."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -13,6 +12,7 @@ from retriever.hooks import ImageProfile, Profile
 from retriever.images import ImageFile
 from retriever.ingest.chunk import Chunk, Document, chunk_documents
 from retriever.ingest.images import image_file, image_name, profile_images
+from retriever.ingest.readers.source import Remark
 from retriever.plugins import Subscribers
 from retriever.stages.route import DEFAULT_COLLECTION
 
@@ -37,13 +37,20 @@ class Row:
 class Layout:
     """Rows in order of chunk id; a profile a document, and where its image belongs, if it has one.
 
-    `skipped` counts by reason what of the documents entered no collection.
+    `skipped` says what of which document entered no collection: its place, and the reason.
     """
 
     rows: Sequence[Row]
     profiles: Sequence[Profile]
     images: Sequence[ImageProfile | None]
-    skipped: Mapping[str, int]
+    skipped: Sequence[tuple[int, str]]
+
+    def remarks(self, documents: Sequence[Document]) -> list[Remark]:
+        """Return a remark on everything in `skipped`, by the document's path, else its id."""
+        return [
+            Remark("skipped", documents[i].path or documents[i].document_id, reason)
+            for i, reason in self.skipped
+        ]
 
 
 def rows_of(
@@ -63,7 +70,7 @@ def rows_of(
     chunks = _chunk(documents, config, general, progress)
     profiles = _profile(documents, chunks, subscribers, general, progress)
     images = profile_images(documents, subscribers)
-    skipped: Counter[str] = Counter()
+    skipped: list[tuple[int, str]] = []
     rows = _rows(documents, chunks, profiles, encoders, config.models, skipped)
     rows += _image_rows(documents, images, encoders, config, corpus, skipped)
     return Layout(_ordered(rows), profiles, images, skipped)
@@ -116,17 +123,16 @@ def _rows(
     profiles: Sequence[Profile],
     encoders: Mapping[str, CachedEncoder],
     models: str,
-    skipped: Counter[str],
+    skipped: list[tuple[int, str]],
 ) -> list[Row]:
-    """Rows of texts and structures; what is left out of where is counted in `skipped`."""
+    """Rows of texts and structures; what is left out of where is noted in `skipped`."""
     rows: list[Row] = []
     for i, (document, of_document, profile) in enumerate(
         zip(documents, chunks, profiles, strict=True)
     ):
         wanted = [*profile.collections, *(part.collection for part in profile.structures)]
         faults = {name: _fault(name, encoders, models, images=False) for name in wanted}
-        skipped.update(filter(None, faults.values()))
-        skipped.update(profile.skipped)
+        skipped += [(i, reason) for reason in (*faults.values(), *profile.skipped) if reason]
         held = tuple(name for name in profile.collections if not faults[name])
         rows += [Row(chunk, i, held) for chunk in of_document if held]
         for part in profile.structures:
@@ -142,20 +148,20 @@ def _image_rows(
     encoders: Mapping[str, CachedEncoder],
     config: RetrieverConfig,
     corpus: Path,
-    skipped: Counter[str],
+    skipped: list[tuple[int, str]],
 ) -> list[Row]:
-    """Rows of images, each with its document's text as its caption; others are counted."""
+    """Rows of images, each with its document's text as its caption; others are noted."""
     rows: list[Row] = []
     for i, (document, profile) in enumerate(zip(documents, images, strict=True)):
         if not image_name(document):
             continue
         file = image_file(document, corpus)
         if profile is None:
-            skipped[f"no plugin of the namespace {config.namespace} places an image"] += 1
+            skipped.append((i, f"no plugin of the namespace {config.namespace} places an image"))
             continue
         fault = _fault(profile.collection, encoders, config.models, images=True)
         if fault:
-            skipped[fault] += 1
+            skipped.append((i, fault))
             continue
         chunk = _whole(document, "image", 0)
         rows.append(Row(chunk, i, (profile.collection,), image=file))

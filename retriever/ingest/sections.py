@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-__all__ = ["Section", "section_name", "split_sections"]
+__all__ = ["Section", "known_section", "section_name", "split_sections"]
 
 
 @dataclass(frozen=True)
@@ -135,8 +135,12 @@ def section_name(heading: str) -> str:
 
     "5.1 Warnings & Precautions:" gives `warnings`, "Study sites" gives `study_sites`.
     """
-    _, words = _without_number(heading.strip())
-    return _known_name(words) or _slug(words)
+    return known_section(heading) or _slug(_without_number(heading.strip())[1])
+
+
+def known_section(heading: str) -> str | None:
+    """Return the normalised name of a heading that is known, None for any other."""
+    return _known_name(_without_number(heading.strip())[1])
 
 
 def split_sections(text: str) -> list[Section]:

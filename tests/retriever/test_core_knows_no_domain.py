@@ -22,6 +22,10 @@ ALLOWED = {
     "stages/understand.py": {"drugs"},
     # Section names are data of documents; the encoder of structures tells its figures.
     "ingest/sections.py": {"drug", "drug_abuse_and_dependence", "drug_interactions"},
+    # Formats of labels: the names of their fields and headings.
+    "ingest/readers/label_sections.py": {"drug", "drug_abuse_and_dependence", "drug_interactions"},
+    "ingest/readers/openfda.py": {"drug"},
+    "ingest/readers/spl.py": {"drug"},
     "encoders/molecule.py": {"drug", "drug-name", "drugs"},
 }
 

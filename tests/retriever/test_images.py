@@ -32,6 +32,7 @@ from retriever.config import TrimConfig
 from retriever.explain import explain
 from retriever.files import InputError
 from retriever.ingest.chunk import Document
+from retriever.ingest.corpus import Corpus
 from retriever.pipeline import Trace
 from retriever.stages.inject import Injected
 from retriever.stages.trim import place_images
@@ -225,6 +226,17 @@ def test_index_is_built_anew_when_an_image_changes(tmp_path: Path) -> None:
     again = build()
     # That one image is read again, by its content; everything else is in the cache.
     assert (again.built, again.computed) == (True, 1)
+
+
+def test_image_file_of_a_folder_is_a_document(tmp_path: Path) -> None:
+    write_images(tmp_path, {"scans/ct_1.png": "a plot"})
+    (found,) = Corpus(tmp_path).read().documents
+    assert (found.document_id, found.path, found.text) == ("scans/ct_1.png", "scans/ct_1.png", "")
+    assert (found.name, found.file_name, found.metadata) == (
+        "ct_1.png",
+        "ct_1.png",
+        {"image": "scans/ct_1.png"},
+    )
 
 
 # --------------------------------------------------------------------------------- routing
