@@ -122,7 +122,9 @@ def from_corpus(corpus: Path) -> Built:
     owner: dict[str, str] = {}
     found: dict[str, dict[str, str]] = {}
     for name, title in documents:
-        terms = {term_key(term): term for term in _terms(name, title, kinds)}
+        terms: dict[str, str] = {}
+        for term in _terms(name, title, kinds):
+            terms.setdefault(term_key(term), term)
         if not terms:
             skipped["documents without a name of their own"] += 1
             continue
