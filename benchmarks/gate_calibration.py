@@ -86,7 +86,7 @@ def _broken_means(table: np.ndarray) -> float:
 
 
 def of_rate(rng: np.random.Generator, comparisons: int, n: int) -> dict[str, float]:
-    """Compare runs that disagree on a share of the queries, either way alike, or more often worse."""
+    """Compare runs that disagree on a share of the queries, either way alike or one way."""
     drop = smallest_detectable(math.sqrt(DISAGREE), n, rate=True, one_sided=True) or math.nan
     noise = _flips(rng, comparisons, n, 0.0)
     planted = _flips(rng, comparisons, n, drop)
