@@ -1,6 +1,6 @@
 """The pinned regression table: configurations x gold sets x expected figures, rebuilt and checked.
 
-    python -m experiments.regressions [--quick] [--update] [TABLE]
+    python -m experiments.regressions [--quick] [--only TEXT] [--update] [TABLE]
 
 A figure is `exact` (to 6 decimals), `close` (within the table's tolerance) or `failed`. A row that
 could not be evaluated, whose gold set is absent or has changed since it was pinned, is `not
@@ -151,6 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("table", nargs="?", type=Path, default=TABLE)
     parser.add_argument("--quick", action="store_true", help="only the rows marked quick")
+    parser.add_argument("--only", default="", help="only the rows whose name holds this")
     parser.add_argument("--update", action="store_true", help="pin what is found")
     options = parser.parse_args(arguments)
     try:
@@ -159,7 +160,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(f"assay: {error}", file=sys.stderr)
         return 2
     data = Path(os.environ.get("ASSAY_DATA", "../shared/data"))
-    rows = [row for row in table.rows if row.quick or not options.quick]
+    rows = [
+        row for row in table.rows if (row.quick or not options.quick) and options.only in row.name
+    ]
+    if not rows:
+        print(f"assay: {options.table}: no such row", file=sys.stderr)
+        return 2
     results = []
     for row in rows:
         result = check(row, table.tolerance, data)
