@@ -68,6 +68,9 @@ def _remarks(record: Mapping[str, Any]) -> list[str]:
         f"unanswered {record['unanswered']} (score 0), unscorable {record['unscorable']} (no "
         "relevant document, left out)"
     ]
+    classes = [f"{name} {count}" for name, count in (record["classes"] or {}).items() if count]
+    if classes:
+        remarks.append(f"{', '.join(classes)}; why: assay diagnose RUN")
     undefined = {
         name: figure["undefined"]
         for name, figure in record["metrics"].items()
