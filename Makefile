@@ -38,6 +38,9 @@ bench: $(READY) ## Measure; every figure is a ratio within one run
 	$(BIN)/python benchmarks/kinase_lookup.py
 	$(BIN)/python benchmarks/smoke_arms.py
 	$(BIN)/python benchmarks/dashboard.py
+	$(BIN)/python benchmarks/matching.py
+	$(BIN)/python benchmarks/bc5cdr_matching.py
+	$(BIN)/python benchmarks/bc5cdr_linking.py
 
 clean: ## Remove the environment and everything computed
 	rm -rf .venv .assay

@@ -11,6 +11,7 @@ from gold.corpus import read_corpus
 from gold.faults import InputError, refuse
 from gold.leakage import relevant_documents
 from gold.loading import gold_directory, load, splits
+from gold.mentions import is_linking, load_mentions
 from gold.model import GoldSet
 from gold.queries import read_queries
 
@@ -23,9 +24,12 @@ def stats(path: Path | str) -> dict[str, Any]:
     `unscorable` (no relevant document), `relevant_per_query` (min, mean, max over the scorable
     ones), `grades` (judgements by grade), `types` (queries by type), `judged_documents` (distinct,
     in the corpus), `share_judged` (of the corpus, None where it is empty) and `unknown_documents`.
-    Raises `InputError` as `load` and `read_corpus` do.
+    A linking gold set has `mentions`, `nil`, `with_context` and `types` (mentions by type).
+    Raises `InputError` as `load`, `read_corpus` and `load_mentions` do.
     """
     directory = gold_directory(path)
+    if is_linking(directory):
+        return _linking_stats(directory)
     names = splits(directory)
     if not names:
         raise InputError("no split", directory / "qrels", fix="add qrels/test.tsv")
@@ -38,6 +42,17 @@ def stats(path: Path | str) -> dict[str, Any]:
         "documents": {"count": len(words), "words": _spread(list(words.values()))},
         "queries": {"count": len(queries), "words": _spread(query_words)},
         "splits": {name: _split_stats(load(directory, name), words.keys()) for name in names},
+    }
+
+
+def _linking_stats(directory: Path) -> dict[str, Any]:
+    mentions = load_mentions(directory).mentions.values()
+    types = Counter(mention.type for mention in mentions)
+    return {
+        "mentions": len(mentions),
+        "nil": sum(mention.entity_id is None for mention in mentions),
+        "with_context": sum(bool(mention.context) for mention in mentions),
+        "types": dict(sorted(types.items())),
     }
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gold
-from gold import GoldMention, InputError, is_linking, load_mentions, validate
+from gold import GoldMention, InputError, is_linking, load_mentions, stats, validate
 
 BUNDLED = Path(gold.__file__).parent / "linking"
 
@@ -69,6 +69,15 @@ def test_fault_is_refused_and_listed_with_its_line(
     report = validate(folder)
     assert not report.ok
     assert (report.problems[0].line, report.problems[0].code) == (2, code)
+
+
+def test_stats_count_mentions_nil_and_types(tmp_path: Path) -> None:
+    assert stats(write(tmp_path / "g", ONE, NIL)) == {
+        "mentions": 2,
+        "nil": 1,
+        "with_context": 1,
+        "types": {"": 1, "x": 1},
+    }
 
 
 def test_empty_set_is_refused(tmp_path: Path) -> None:
