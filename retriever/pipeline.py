@@ -41,7 +41,7 @@ from retriever.plugins import Subscribers
 from retriever.stages.expand import expand
 from retriever.stages.fuse import append_parents, bm25_share, fuse, is_hybrid, overlap
 from retriever.stages.inject import Injected, inject
-from retriever.stages.merge import merge
+from retriever.stages.merge import gather, gather_key, weigh
 from retriever.stages.recall import Encoded, cut, encode, lay_out
 from retriever.stages.rerank_merged import (
     CrossEncoder,
@@ -61,6 +61,7 @@ from retriever.stages.trim import trim
 from retriever.stages.understand import understand
 from retriever.types import (
     AuditEvent,
+    Batch,
     Booleans,
     Floats,
     Found,
@@ -160,38 +161,35 @@ class Pipeline:
         self.memo = memo
 
     def run(
-        self, queries: Sequence[Query], config: RetrieverConfig, also: Sequence[ListId] = ()
+        self, queries: Sequence[Query] | Batch, config: RetrieverConfig, also: Sequence[ListId] = ()
     ) -> Trace:
         """Take a batch of queries through all stages.
 
         `also` names lists to lay out although this configuration does not search them, so that
         configurations which do can share the slots; no result depends on it.
         """
-        return _Run(self, tuple(queries), config).trace(tuple(also))
+        batch = queries if isinstance(queries, Batch) else Batch.of(queries)
+        return _Run(self, batch, config).trace(tuple(also))
 
 
 class _Run:
     """One batch under one configuration: the graph of stages, written out."""
 
-    def __init__(
-        self, pipeline: Pipeline, queries: tuple[Query, ...], config: RetrieverConfig
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, batch: Batch, config: RetrieverConfig) -> None:
         self.index = pipeline.index
         self.encoders = pipeline.encoders
         self.rerankers = pipeline.rerankers
         self.memo = pipeline.memo
         self.config = config
-        self.queries = queries
-        self.texts = tuple(query.text for query in queries)
+        self.queries = batch.queries
         self.subscribers = Subscribers.of(config.namespace, dict(config.plugins))
         self.identity = self.subscribers.identity
         self.timings: dict[str, float] = {}
         # What this batch has asked its models for, by model and text, whatever the memo keeps.
         self.vectors: dict[str, dict[str, Vectors]] = {}
         self.encoded: dict[str, Node[Encoded]] = {}
-        scopes = [repr(query.scope) for query in queries]
         fingerprint = self.index.manifest.fingerprint
-        self.root = Node(key_of("root", VERSION, fingerprint, *self.texts, *scopes), self.texts)
+        self.root = Node(key_of("root", VERSION, fingerprint, batch.key), batch.texts)
 
     def trace(self, also: tuple[ListId, ...]) -> Trace:
         config, index = self.config, self.index
@@ -232,12 +230,18 @@ class _Run:
             "bm25" if item.search == "bm25" else self.encoder(item.collection).fingerprint
             for item in ids
         ]
-        merged = self.stage(
-            "merge",
-            key_of(config.merge.fingerprint, *names, *models),
-            lambda slots, *lists: merge(config.merge, slots, lists, names, models),
+        gathered = self.stage(
+            "gather",
+            gather_key(config.merge, names, models),
+            lambda slots, *lists: gather(config.merge, slots, lists, names, models),
             slots,
             *(lists[item] for item in ids),
+        )
+        merged = self.stage(
+            "merge",
+            config.merge.fingerprint,
+            lambda gathered: weigh(config.merge, gathered),
+            gathered,
         )
         injected = self.inject(known, slots, merged, extra, names)
         final = self.rerank(known, slots, merged, injected)
@@ -285,13 +289,23 @@ class _Run:
     ) -> Node[Encoded]:
         """Encode what each query asks of a collection; `raw` is what tier 1 compares."""
         encoder, expansions = self.encoder(collection), self.expand(collection, known)
-        texts = [e.raw_texts if raw else e.dense_texts for e in expansions.value]
+
+        def texts(expansions: Sequence[Expansion]) -> list[tuple[str, ...]]:
+            return [e.raw_texts if raw else e.dense_texts for e in expansions]
+
         # Keyed by content: two collections of one model ask for the same vectors.
-        asked = [key_of(*of_query) for of_query in texts]
-        key = key_of("encode", encoder.fingerprint, *asked)
+        asked = self.stage(
+            "ask",
+            "raw" if raw else "dense",
+            lambda expansions: key_of(*(key_of(*of_query) for of_query in texts(expansions))),
+            expansions,
+        )
+        key = key_of("encode", encoder.fingerprint, asked.value)
         if key not in self.encoded:
             vectors = self.vectors.setdefault(encoder.fingerprint, {})
-            self.encoded[key] = self.timed("encode", key, lambda: encode(encoder, texts, vectors))
+            self.encoded[key] = self.timed(
+                "encode", key, lambda: encode(encoder, texts(expansions.value), vectors)
+            )
         return self.encoded[key]
 
     def search(
@@ -586,10 +600,7 @@ class _Run:
         return self.stage(
             "rerank_domain",
             "",
-            lambda slots, merged, injected, offered, *rest: rerank_domain(
-                slots, merged, injected, offered, *rest
-            ),
-            slots,
+            rerank_domain,
             merged,
             injected,
             offered,

@@ -19,9 +19,9 @@ from retriever.plugins import GENERAL
 from retriever.stages.rerank_merged import CrossEncoder
 from retriever.stages.route import DEFAULT_COLLECTION
 from retriever.store import store_folder
-from retriever.types import Hit, ListId, Query, SearchResult
+from retriever.types import Batch, Hit, ListId, Query, SearchResult
 
-__all__ = ["QUERIES_AT_ONCE", "Retriever", "open_encoders", "open_rerankers"]
+__all__ = ["QUERIES_AT_ONCE", "Retriever", "batch_of", "open_encoders", "open_rerankers"]
 
 QUERIES_AT_ONCE = 4096
 
@@ -114,17 +114,13 @@ class Retriever:
             results += self._results(self.trace(queries[start : start + QUERIES_AT_ONCE]))
         return results
 
-    def trace(self, queries: Sequence[Query | str], also: Sequence[ListId] = ()) -> Trace:
+    def trace(self, queries: Sequence[Query | str] | Batch, also: Sequence[ListId] = ()) -> Trace:
         """Return every stage's table for a batch of queries; `also` as in `Pipeline.run`.
 
         Raises InputError for an empty batch or a query that is no text.
         """
-        if not queries:
-            raise InputError("no query to search for")
-        asked = [Query(query) if isinstance(query, str) else query for query in queries]
-        for query in asked:
-            _check_text(query.text)
-        return self._pipeline.run(asked, self.config, also)
+        batch = queries if isinstance(queries, Batch) else batch_of(queries)
+        return self._pipeline.run(batch, self.config, also)
 
     def _results(self, trace: Trace) -> Iterator[SearchResult]:
         chunks, collections = self.index.chunks, trace.collections
@@ -145,6 +141,16 @@ class Retriever:
                     )
                 )
             yield SearchResult(query, tuple(hits), trace.audit_of(q), trace.timings_ms)
+
+
+def batch_of(queries: Sequence[Query | str]) -> Batch:
+    """Return queries as a batch. Raises InputError for none, or for a query that is no text."""
+    if not queries:
+        raise InputError("no query to search for")
+    asked = [Query(query) if isinstance(query, str) else query for query in queries]
+    for query in asked:
+        _check_text(query.text)
+    return Batch.of(asked)
 
 
 def open_encoders(models: str) -> dict[str, TextEncoder]:

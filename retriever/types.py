@@ -1,15 +1,18 @@
 """The nouns: what enters a search, what leaves it, and the table of candidates between stages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from retriever.memo import key_of
+
 __all__ = [
     "FALLBACKS",
     "AuditEvent",
+    "Batch",
     "Booleans",
     "Floats",
     "Found",
@@ -63,6 +66,25 @@ class Query:
     text: str
     query_id: str = ""
     scope: Scope = Scope()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Queries to be searched together, and the key of all that a stage may read of them.
+
+    Made once for queries that are searched again and again, under other configurations.
+    """
+
+    queries: tuple[Query, ...]
+    texts: tuple[str, ...]
+    key: str
+
+    @classmethod
+    def of(cls, queries: Sequence[Query]) -> "Batch":
+        """Return the batch of some queries."""
+        texts = tuple(query.text for query in queries)
+        scopes = (repr(query.scope) for query in queries)
+        return cls(tuple(queries), texts, key_of(*texts, *scopes))
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,34 +41,47 @@ def inject(
     drops a chunk and never repeats one.
     """
     queries, width = slots.chunk.shape
-    position = np.full((queries, width + 1), np.iinfo(np.int32).max, dtype=np.int32)
-    places = np.broadcast_to(np.arange(width, dtype=np.int32), (queries, width))
-    ordered = np.where(places < merged.count[:, None], places, np.iinfo(np.int32).max)
-    np.put_along_axis(position, merged.order.astype(np.int64), ordered.astype(np.int32), axis=1)
+    row = np.arange(queries)[:, None] * (width + 1)
+    first = min(section.rerank_pool, width)
+    # One column more than there are slots takes the places without a chunk.
+    pool = np.zeros((queries, width + 1), dtype=np.bool_)
+    within = np.arange(first) < merged.count[:, None]
+    pool.ravel()[row + merged.order[:, :first]] = within
 
     pointer = slots.pointer[-1]
-    row = np.arange(queries)[:, None]
     new = (supplement.rows >= 0) & wanted[:, None]
-    new &= position[row, pointer] >= section.rerank_pool
+    new &= ~pool.ravel()[row + pointer]
     new &= np.cumsum(new, axis=1) <= section.min_new
-    turn = np.cumsum(new, axis=1)
     query, place = np.nonzero(new)
     slot = pointer[query, place]
 
     injected = np.zeros((queries, width), dtype=np.bool_)
     injected[query, slot] = True
-    key = position[:, :width].astype(np.int64)
-    key[query, slot] = turn[query, place] - section.min_new - 1
-    order = np.argsort(key, axis=1, kind="stable").astype(np.int32)
-    fresh = merged.node[query, slot] < 0
-    node = merged.node.copy()
-    if query.size:
+    order = merged.order
+    node, count = merged.node, merged.count
+    changed = np.unique(query)
+    if len(changed):
+        order = order.copy()
+        order[changed] = _in_front(merged.order[changed], new[changed], pointer[changed])
+        fresh = merged.node[query, slot] < 0
         known = np.array([collections.index(c) for c in supplement.collections], dtype=np.int32)
+        node = merged.node.copy()
         node[query[fresh], slot[fresh]] = known[supplement.collection[query, place][fresh]]
-    count = merged.count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
-    pool = np.zeros((queries, width), dtype=np.bool_)
-    inside = places < np.minimum(count, section.rerank_pool)[:, None]
-    np.put_along_axis(pool, order.astype(np.int64), inside, axis=1)
+        count = count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
+        pool[changed] = False
+        within = np.arange(first) < count[changed, None]
+        pool.ravel()[row[changed] + order[changed, :first]] = within
     where = np.any(injected, axis=1)
-    audit = (AuditEvent("inject", "supplement_injected", where),) if where.any() else ()
-    return Injected(order, count.astype(np.int32), node, injected, pool, audit)
+    audit = (AuditEvent("inject", "supplement_injected", where),) if len(changed) else ()
+    return Injected(order, count, node, injected, pool[:, :width], audit)
+
+
+def _in_front(order: Integers, new: Booleans, pointer: Integers) -> Integers:
+    """Bring the new slots of some queries to the front of their orders, in supplement order."""
+    queries, width = order.shape
+    row = np.arange(queries)[:, None]
+    position = np.zeros((queries, width + 1), dtype=np.int64)
+    position[row, order] = np.arange(width)
+    query, place = np.nonzero(new)
+    position[query, pointer[query, place]] = np.cumsum(new, axis=1)[query, place] - width - 1
+    return np.argsort(position[:, :width], axis=1, kind="stable").astype(np.int32)
