@@ -6,7 +6,7 @@ from typing import NoReturn
 
 import typer
 
-from experiments.commands import config, demo, evaluate, gold, index, search
+from experiments.commands import cache, config, demo, evaluate, gold, index, search, space, sweep
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
 from experiments.commands.terminal import say
 
@@ -27,7 +27,10 @@ app.add_typer(gold.app, name="gold")
 app.command("index")(index.index)
 app.command("search")(search.search)
 app.command("evaluate")(evaluate.evaluate)
+app.add_typer(sweep.app, name="sweep")
+app.add_typer(space.app, name="space")
 app.add_typer(config.app, name="config")
+app.add_typer(cache.app, name="cache")
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from gold import GoldSet
 from retriever import InputError, Query, Retriever, RetrieverConfig
 from retriever.retriever import QUERIES_AT_ONCE, batch_of
 from retriever.stages.understand import intent_of
-from retriever.types import Batch, Floats, Scope
+from retriever.types import Batch, Floats, Integers, Scope
 
 __all__ = ["MOST_DIFFERENCE", "Objective", "ScorerDifferenceError"]
 
@@ -79,6 +79,11 @@ class Objective:
             for some in _blocks(self.query_ids)
         ]
 
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """The queries as the retriever is given them."""
+        return tuple(block.batch for block in self._blocks)
+
     def score(self, config: RetrieverConfig) -> dict[str, Floats]:
         """Return the values of each measure by query, (queries,), under one configuration."""
         return self.score_with(self.retriever.with_config(config))
@@ -122,6 +127,18 @@ class Objective:
             ranked = rank_units(retriever, trace, self.gold.level, self.depth)
             for query_id, units in zip(block.scorer.query_ids, ranked.units, strict=True):
                 found[query_id] = [unit_ids[unit] for unit in units[units >= 0]]
+        return found
+
+    def orders(self, config: RetrieverConfig) -> list[Integers]:
+        """Return the first chunks of every query by block, (queries, depth), -1 padded."""
+        retriever, found = self.retriever.with_config(config), []
+        for block in self._blocks:
+            trace = retriever.trace(block.batch)
+            order = trace.final.order[:, : self.depth]
+            rows = np.take_along_axis(trace.slots.chunk, order, axis=1)
+            rows = np.where(np.arange(order.shape[1]) < trace.final.count[:, None], rows, -1)
+            padding = ((0, 0), (0, self.depth - rows.shape[1]))
+            found.append(np.pad(rows, padding, constant_values=-1).astype(np.int32))
         return found
 
     def workflows(self, config: RetrieverConfig) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ class Parameter:
     def probes(self, around: Any) -> tuple[Any, ...]:
         """Return values far apart and unlike `around`: those that show whether anything moves."""
         if self.kind == "choice":
-            return tuple(label for label in self.labels if label != label(around))
+            return tuple(one for one in self.labels if one != label(around))
         span = (self.low, (self.low + self.high) / 2, self.high)
         if self.log:
             span = (self.low, (self.low * self.high) ** 0.5, self.high)

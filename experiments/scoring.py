@@ -204,7 +204,8 @@ def _is_first(unit: Integers, width: int) -> Booleans:
 
 
 def _hit(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
-    return (top >= judged.relevant_from).any(axis=1).astype(np.float64)
+    hits: Booleans = np.any(top >= judged.relevant_from, axis=1)
+    return hits.astype(np.float64)
 
 
 def _precision(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
@@ -219,7 +220,8 @@ def _recall(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
 
 def _mrr(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
     hits = top >= judged.relevant_from
-    return np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
+    found: Floats = np.where(hits.any(axis=1), 1.0 / (hits.argmax(axis=1) + 1.0), 0.0)
+    return found
 
 
 def _map(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
@@ -231,12 +233,14 @@ def _map(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
 
 def _ndcg(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
     ideal = _dcg(judged.ideal[:, : cutoff or None])
-    return _dcg(top) / np.where(ideal > 0, ideal, 1.0)
+    found: Floats = _dcg(top) / np.where(ideal > 0, ideal, 1.0)
+    return found
 
 
 def _ndcg_burges(top: Floats, cutoff: int | None, judged: _Judged) -> Floats:
     ideal = _dcg(2.0 ** judged.ideal[:, : cutoff or None] - 1)
-    return _dcg(2.0**top - 1) / np.where(ideal > 0, ideal, 1.0)
+    found: Floats = _dcg(2.0**top - 1) / np.where(ideal > 0, ideal, 1.0)
+    return found
 
 
 def _dcg(gains: Floats) -> Floats:

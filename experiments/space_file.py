@@ -112,8 +112,7 @@ def _range(said: Mapping[str, Any], wrong: Any) -> tuple[float, float, float | N
     for name, value in (("low", low), ("high", high), ("step", step)):
         if name == "step" and value is None:
             continue
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if not number or not abs(value) < float("inf"):
+        if not _is_number(value):
             raise wrong(f"{name} is no number: {value!r}", "low: 0.0, high: 1.0")
     if not low < high:
         raise wrong(f"low {low} is not below high {high}")
@@ -122,7 +121,12 @@ def _range(said: Mapping[str, Any], wrong: Any) -> tuple[float, float, float | N
     if step is not None and not 0 < step <= high - low:
         raise wrong(f"step {step} does not fit the range")
     whole = all(isinstance(value, int) for value in (low, high, step or 0))
-    return float(low), float(high), step, "int" if whole else "float"
+    return float(low), float(said["high"]), step, "int" if whole else "float"
+
+
+def _is_number(value: Any) -> bool:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and abs(value) < float("inf")
 
 
 def _alternatives(when: Any, wrong: Any) -> list[Any]:

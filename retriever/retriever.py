@@ -81,6 +81,11 @@ class Retriever:
         """What the stages remember."""
         return self._pipeline.memo
 
+    @property
+    def reranks(self) -> bool:
+        """Whether a cross-encoder is configured."""
+        return bool(self._pipeline.rerankers)
+
     def encoder_name(self, collection: str) -> str:
         """Name of the model that serves a collection."""
         return self._pipeline.encoders[collection].name
@@ -101,6 +106,14 @@ class Retriever:
         bare = {name: encoder.without_cache() for name, encoder in pipeline.encoders.items()}
         return Retriever(
             Pipeline(pipeline.index, bare, pipeline.rerankers, Memo(budget=0)), self.config
+        )
+
+    def without_memo(self) -> "Retriever":
+        """Return the same retriever with nothing remembered but what models computed."""
+        pipeline = self._pipeline
+        return Retriever(
+            Pipeline(pipeline.index, pipeline.encoders, pipeline.rerankers, Memo(budget=0)),
+            self.config,
         )
 
     def search(self, text: str) -> SearchResult:

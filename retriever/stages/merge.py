@@ -133,7 +133,8 @@ def gather(
     def spread(i: int, values: Floats, empty: float) -> Floats:
         laid = np.full(queries * (width + 1), empty)
         laid[place[i]] = np.where(member[i], values, empty)
-        return laid.take(spots)
+        taken: Floats = laid.take(spots)
+        return taken
 
     by_node = section.rrf_key == "node_id" and len(names) > 1
     layers: list[Layer] = []
@@ -204,7 +205,7 @@ def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
     if ties is None:
         order = rising(falling)
     else:
-        before = np.argsort(ties * width + slot, axis=1)
+        before = np.argsort(ties * width + slot, axis=1).astype(np.int32)
         order = np.take_along_axis(
             before, rising(np.take_along_axis(falling, before, axis=1)), axis=1
         )
