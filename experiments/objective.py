@@ -112,8 +112,8 @@ class Objective:
             if difference[worst] > MOST_DIFFERENCE:
                 raise ScorerDifferenceError(
                     f"{measure} of query {self.query_ids[worst]}: "
-                    f"{scores[str(measure)][worst]!r} here, "
-                    f"{expected.values[str(measure)][worst]!r} by ranx"
+                    f"{float(scores[str(measure)][worst])!r} here, "
+                    f"{float(expected.values[str(measure)][worst])!r} by ranx"
                 )
 
     def rankings(self, config: RetrieverConfig) -> dict[str, list[str]]:

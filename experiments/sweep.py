@@ -509,6 +509,7 @@ def _record(
         ]
         if wanted
         else [],
+        "pareto": pareto(final.study, plan) if len(plan.objectives) > 1 else [],
         "verdict": judgement.verdict,
         "verdict_in_words": words,
         "memo": {
@@ -519,6 +520,19 @@ def _record(
             "refused": memo.refused,
         },
     }
+
+
+def pareto(study: "Study", plan: StudyPlan) -> list[dict[str, Any]]:
+    """Return the trials that no other beats in every objective: number, values, overrides."""
+    space = plan.parameters()
+    return [
+        {
+            "trial": trial.number,
+            "values": list(trial.values),
+            "parameters": {} if trial.user_attrs.get(DEFAULT) else space.overrides(trial.params),
+        }
+        for trial in study.best_trials
+    ]
 
 
 def trial_table(study: "Study", plan: StudyPlan) -> dict[str, Any]:
