@@ -7,6 +7,7 @@ from typing import NoReturn
 import typer
 
 from experiments.commands import (
+    cache,
     compare,
     config,
     dashboard,
@@ -22,6 +23,8 @@ from experiments.commands import (
     power,
     promote,
     search,
+    space,
+    sweep,
 )
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
 from experiments.commands.terminal import say
@@ -50,9 +53,12 @@ app.command("compare")(compare.compare)
 app.command("power")(power.power)
 app.command("promote")(promote.promote)
 app.command("leaderboard")(leaderboard.leaderboard)
+app.add_typer(sweep.app, name="sweep")
+app.add_typer(space.app, name="space")
 app.add_typer(lexicon.app, name="lexicon")
 app.command("link")(link.link)
 app.add_typer(config.app, name="config")
+app.add_typer(cache.app, name="cache")
 
 
 def main() -> None:

@@ -299,9 +299,10 @@ class RetrieverConfig(Section):
     def with_overrides(self, overrides: Mapping[str, Any]) -> "RetrieverConfig":
         """Return this configuration with dotted paths replaced, `{"merge.rrf_k": 20}`.
 
-        Raises InputError for an unknown path or a value out of range.
+        Sections that no path touches are the same objects, checked once. Raises InputError for an
+        unknown path or a value out of range.
         """
-        values = self.model_dump(mode="json")
+        values = _shallow(self)
         for path, value in overrides.items():
             _set_at(values, path, value)
         return _parse(values, source=None)
@@ -411,11 +412,18 @@ def _set_at(values: dict[str, Any], path: str, value: Any) -> None:
             at[key] = value
             return
         below = at[key]
-        if not isinstance(below, dict):
+        if not isinstance(below, BaseModel | Mapping):
             raise InputError(
                 f"{'.'.join(keys[: depth + 1])} is a value and has no {keys[depth + 1]!r} below it"
             )
-        at[key] = at = dict(below)
+        at[key] = at = _shallow(below)
+
+
+def _shallow(values: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
+    """Return a section's fields, those below it as they are."""
+    if isinstance(values, BaseModel):
+        return {name: getattr(values, name) for name in type(values).model_fields}
+    return dict(values)
 
 
 def _unknown(

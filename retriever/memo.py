@@ -3,7 +3,7 @@
 import dataclasses
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -82,4 +82,6 @@ def _freeze(value: object) -> int:
         return len(value) + OVERHEAD
     if dataclasses.is_dataclass(value):
         return sum(_freeze(getattr(value, f.name)) for f in dataclasses.fields(value)) + OVERHEAD
+    if isinstance(value, Mapping):
+        return sum(_freeze(item) for item in value.values()) + OVERHEAD
     return OVERHEAD

@@ -42,7 +42,7 @@ from retriever.plugins import Subscribers
 from retriever.stages.expand import expand
 from retriever.stages.fuse import append_parents, bm25_share, fuse, is_hybrid, overlap
 from retriever.stages.inject import Injected, inject
-from retriever.stages.merge import merge
+from retriever.stages.merge import gather, gather_key, weigh
 from retriever.stages.recall import Encoded, asked_of, cut, encode, lay_out
 from retriever.stages.rerank_merged import (
     check_offer,
@@ -61,6 +61,7 @@ from retriever.stages.trim import place_images, trim
 from retriever.stages.understand import understand
 from retriever.types import (
     AuditEvent,
+    Batch,
     Booleans,
     Floats,
     Found,
@@ -162,41 +163,36 @@ class Pipeline:
         self.memo = memo
 
     def run(
-        self, queries: Sequence[Query], config: RetrieverConfig, also: Sequence[ListId] = ()
+        self, queries: Sequence[Query] | Batch, config: RetrieverConfig, also: Sequence[ListId] = ()
     ) -> Trace:
         """Take a batch of queries through all stages.
 
         `also` names lists to lay out although this configuration does not search them, so that
         configurations which do can share the slots; no result depends on it.
         """
-        return _Run(self, tuple(queries), config).trace(tuple(also))
+        batch = queries if isinstance(queries, Batch) else Batch.of(queries)
+        return _Run(self, batch, config).trace(tuple(also))
 
 
 class _Run:
     """One batch under one configuration: the graph of stages, written out."""
 
-    def __init__(
-        self, pipeline: Pipeline, queries: tuple[Query, ...], config: RetrieverConfig
-    ) -> None:
+    def __init__(self, pipeline: Pipeline, batch: Batch, config: RetrieverConfig) -> None:
         self.index = pipeline.index
         self.encoders = pipeline.encoders
         self.rerankers = pipeline.rerankers
         self.memo = pipeline.memo
         self.config = config
-        self.queries = queries
-        self.texts = tuple(query.text for query in queries)
-        self.images = tuple(ImageFile.of(q.image) if q.image else None for q in queries)
+        self.queries = batch.queries
+        self.images = batch.images
         self.subscribers = Subscribers.of(config.namespace, dict(config.plugins))
         self.identity = self.subscribers.identity
         self.timings: dict[str, float] = {}
         # What this batch has asked its models for, by model and text, whatever the memo keeps.
         self.vectors: dict[str, dict[str | ImageFile, Vectors]] = {}
         self.encoded: dict[str, Node[Encoded]] = {}
-        scopes = [repr(query.scope) for query in queries]
-        images = [image.digest if image else "" for image in self.images]
         fingerprint = self.index.manifest.fingerprint
-        asked = (*self.texts, *scopes, *images)
-        self.root = Node(key_of("root", VERSION, fingerprint, *asked), self.texts)
+        self.root = Node(key_of("root", VERSION, fingerprint, batch.key), batch.texts)
 
     def trace(self, also: tuple[ListId, ...]) -> Trace:
         config, index = self.config, self.index
@@ -237,12 +233,18 @@ class _Run:
             "bm25" if item.search == "bm25" else self.encoder(item.collection).fingerprint
             for item in ids
         ]
-        merged = self.stage(
-            "merge",
-            key_of(config.merge.fingerprint, *names, *models),
-            lambda slots, *lists: merge(config.merge, slots, lists, names, models),
+        gathered = self.stage(
+            "gather",
+            gather_key(config.merge, names, models),
+            lambda slots, *lists: gather(config.merge, slots, lists, names, models),
             slots,
             *(lists[item] for item in ids),
+        )
+        merged = self.stage(
+            "merge",
+            config.merge.fingerprint,
+            lambda gathered: weigh(config.merge, gathered),
+            gathered,
         )
         injected = self.inject(known, slots, merged, extra, names, routing)
         final = self.rerank(known, slots, merged, injected)
@@ -299,17 +301,24 @@ class _Run:
     ) -> Node[Encoded]:
         """Encode what each query asks of a collection; `raw` is what tier 1 compares."""
         encoder, expansions = self.encoder(collection), self.expand(collection, known)
-        texts = [e.raw_texts if raw else e.dense_texts for e in expansions.value]
-        asked = asked_of(encoder, texts, self.images)
+
+        def asked(expansions: Sequence[Expansion]) -> list[tuple[str | ImageFile, ...]]:
+            texts = [e.raw_texts if raw else e.dense_texts for e in expansions]
+            return asked_of(encoder, texts, self.images)
+
         # Keyed by content: two collections of one model ask for the same vectors.
-        contents = [
-            key_of(*(x if isinstance(x, str) else f"image {x.digest}" for x in of_query))
-            for of_query in asked
-        ]
-        key = key_of("encode", encoder.fingerprint, *contents)
+        content = self.stage(
+            "ask",
+            key_of("raw" if raw else "dense", encoder.fingerprint),
+            lambda expansions: key_of(*(_content(of_query) for of_query in asked(expansions))),
+            expansions,
+        )
+        key = key_of("encode", encoder.fingerprint, content.value)
         if key not in self.encoded:
             vectors = self.vectors.setdefault(encoder.fingerprint, {})
-            self.encoded[key] = self.timed("encode", key, lambda: encode(encoder, asked, vectors))
+            self.encoded[key] = self.timed(
+                "encode", key, lambda: encode(encoder, asked(expansions.value), vectors)
+            )
         return self.encoded[key]
 
     def search(
@@ -608,10 +617,7 @@ class _Run:
         return self.stage(
             "rerank_domain",
             "",
-            lambda slots, merged, injected, offered, *rest: rerank_domain(
-                slots, merged, injected, offered, *rest
-            ),
-            slots,
+            rerank_domain,
             merged,
             injected,
             offered,
@@ -685,3 +691,8 @@ def _active(routing: Routing, item: ListId, queries: int) -> Booleans:
         return np.zeros(queries, dtype=np.bool_)
     found: Booleans = routing.active[routing.lists.index(item)]
     return found
+
+
+def _content(asked: Sequence[str | ImageFile]) -> str:
+    """Return the key of what a query asks a model: texts, or an image by its bytes."""
+    return key_of(*(x if isinstance(x, str) else f"image {x.digest}" for x in asked))

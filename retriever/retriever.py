@@ -20,9 +20,9 @@ from retriever.pipeline import Pipeline, Trace
 from retriever.plugins import GENERAL
 from retriever.stages.route import DEFAULT_COLLECTION
 from retriever.store import store_folder
-from retriever.types import Hit, ListId, Query, SearchResult
+from retriever.types import Batch, Hit, ListId, Query, SearchResult
 
-__all__ = ["QUERIES_AT_ONCE", "Retriever", "open_encoders", "open_rerankers"]
+__all__ = ["QUERIES_AT_ONCE", "Retriever", "batch_of", "open_encoders", "open_rerankers"]
 
 QUERIES_AT_ONCE = 4096
 
@@ -86,6 +86,11 @@ class Retriever:
         """What the stages remember."""
         return self._pipeline.memo
 
+    @property
+    def reranks(self) -> bool:
+        """Whether a cross-encoder is configured."""
+        return bool(self._pipeline.rerankers)
+
     def encoder_name(self, collection: str) -> str:
         """Name of the model that serves a collection."""
         return self._pipeline.encoders[collection].name
@@ -135,6 +140,14 @@ class Retriever:
         read = {policy: cross.without_cache() for policy, cross in pipeline.rerankers.items()}
         return Retriever(Pipeline(pipeline.index, bare, read, Memo(budget=0)), self.config)
 
+    def without_memo(self) -> "Retriever":
+        """Return the same retriever with nothing remembered but what models computed."""
+        pipeline = self._pipeline
+        return Retriever(
+            Pipeline(pipeline.index, pipeline.encoders, pipeline.rerankers, Memo(budget=0)),
+            self.config,
+        )
+
     def search(self, query: Query | str) -> SearchResult:
         """Return the first `trim.final_top_k` hits of one query."""
         return self.search_many([query])[0]
@@ -146,15 +159,13 @@ class Retriever:
             results += self._results(self.trace(queries[start : start + QUERIES_AT_ONCE]))
         return results
 
-    def trace(self, queries: Sequence[Query | str], also: Sequence[ListId] = ()) -> Trace:
+    def trace(self, queries: Sequence[Query | str] | Batch, also: Sequence[ListId] = ()) -> Trace:
         """Return every stage's table for a batch of queries; `also` as in `Pipeline.run`.
 
         Raises InputError for an empty batch or a query that is no text.
         """
-        if not queries:
-            raise InputError("no query to search for")
-        asked = [_asked(query) for query in queries]
-        return self._pipeline.run(asked, self.config, also)
+        batch = queries if isinstance(queries, Batch) else batch_of(queries)
+        return self._pipeline.run(batch, self.config, also)
 
     def _results(self, trace: Trace) -> Iterator[SearchResult]:
         chunks, collections, images = self.index.chunks, trace.collections, self.index.is_image
@@ -178,6 +189,13 @@ class Retriever:
                     )
                 )
             yield SearchResult(query, tuple(hits), trace.audit_of(q), trace.timings_ms)
+
+
+def batch_of(queries: Sequence[Query | str]) -> Batch:
+    """Return queries as a batch. Raises InputError for none, or for a query that is no text."""
+    if not queries:
+        raise InputError("no query to search for")
+    return Batch.of([_asked(query) for query in queries])
 
 
 def open_encoders(models: str) -> dict[str, TextEncoder]:

@@ -1,6 +1,6 @@
 """The nouns: what enters a search, what leaves it, and the table of candidates between stages."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -8,9 +8,13 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from retriever.images import ImageFile
+from retriever.memo import key_of
+
 __all__ = [
     "FALLBACKS",
     "AuditEvent",
+    "Batch",
     "Booleans",
     "Floats",
     "Found",
@@ -69,6 +73,28 @@ class Query:
     query_id: str = ""
     scope: Scope = Scope()
     image: Path | str | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Batch:
+    """Queries to be searched together, and the key of all that a stage may read of them.
+
+    Made once for queries that are searched again and again, under other configurations.
+    """
+
+    queries: tuple[Query, ...]
+    texts: tuple[str, ...]
+    images: tuple[ImageFile | None, ...]
+    key: str
+
+    @classmethod
+    def of(cls, queries: Sequence[Query]) -> "Batch":
+        """Return the batch of some queries."""
+        texts = tuple(query.text for query in queries)
+        scopes = (repr(query.scope) for query in queries)
+        images = tuple(ImageFile.of(query.image) if query.image else None for query in queries)
+        digests = (image.digest if image else "" for image in images)
+        return cls(tuple(queries), texts, images, key_of(*texts, *scopes, *digests))
 
 
 @dataclass(frozen=True, slots=True)

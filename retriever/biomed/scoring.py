@@ -88,11 +88,15 @@ def _section(index: Index, cues: Sequence[str], rows: Integers) -> Floats:
 
 
 def _weights(facts: Sequence[Facts], profiles: ProfilesConfig) -> dict[str, Floats]:
-    rows = [getattr(profiles, f.intent.workflow, profiles.default) for f in facts]
-    return {
-        "ce": np.array([row.w_ce for row in rows]),
-        "rank": np.array([row.w_rank for row in rows]),
-        "entity": np.array([row.w_entity for row in rows]),
-        "section": np.array([row.w_section for row in rows]),
-        "xdrug": np.array([-row.w_xdrug_penalty for row in rows]),
+    workflows = [f.intent.workflow for f in facts]
+    kinds = {workflow: at for at, workflow in enumerate(dict.fromkeys(workflows))}
+    rows = [getattr(profiles, workflow, profiles.default) for workflow in kinds]
+    of_query = [kinds[workflow] for workflow in workflows]
+    columns = {
+        "ce": [row.w_ce for row in rows],
+        "rank": [row.w_rank for row in rows],
+        "entity": [row.w_entity for row in rows],
+        "section": [row.w_section for row in rows],
+        "xdrug": [-row.w_xdrug_penalty for row in rows],
     }
+    return {name: np.array(column)[of_query] for name, column in columns.items()}

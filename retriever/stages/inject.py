@@ -9,9 +9,6 @@ from retriever.types import AuditEvent, Booleans, Integers, Ranking, Slots, Supp
 
 __all__ = ["Injected", "inject"]
 
-# The position of what was not retrieved.
-FAR = np.iinfo(np.int32).max
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Injected:
@@ -52,51 +49,67 @@ def inject(
     neither does anything of a `visual` query that has found some.
     """
     queries, width = slots.chunk.shape
-    position = np.full((queries, width + 1), FAR, dtype=np.int32)
-    places = np.broadcast_to(np.arange(width, dtype=np.int32), (queries, width))
-    retrieved = places < merged.count[:, None]
-    ordered = np.where(retrieved, places, FAR)
-    np.put_along_axis(position, merged.order.astype(np.int64), ordered.astype(np.int32), axis=1)
-    text_position = position
-    if images is not None:
-        text_position = np.full_like(position, FAR)
-        text = retrieved & ~np.take_along_axis(images, merged.order.astype(np.int64), axis=1)
-        counted = np.where(text, np.cumsum(text, axis=1) - 1, FAR).astype(np.int32)
-        np.put_along_axis(text_position, merged.order.astype(np.int64), counted, axis=1)
-
-    pointer = slots.pointer[-1]
     row = np.arange(queries)[:, None]
+    pool = _pool(section, merged.order, merged.count, images)
+    pointer = slots.pointer[-1]
     new = (supplement.rows >= 0) & wanted[:, None]
-    new &= text_position[row, pointer] >= section.rerank_pool
+    new &= ~pool[row, pointer]
     new &= np.cumsum(new, axis=1) <= section.min_new
-    turn = np.cumsum(new, axis=1)
     query, place = np.nonzero(new)
     slot = pointer[query, place]
 
     injected = np.zeros((queries, width), dtype=np.bool_)
     injected[query, slot] = True
-    key = position[:, :width].astype(np.int64)
-    key[query, slot] = turn[query, place] - section.min_new - 1
-    order = np.argsort(key, axis=1, kind="stable").astype(np.int32)
-    fresh = merged.node[query, slot] < 0
-    node = merged.node.copy()
-    if query.size:
+    order = merged.order
+    node, count = merged.node, merged.count
+    changed = np.unique(query)
+    if len(changed):
+        order = order.copy()
+        order[changed] = _in_front(merged.order[changed], new[changed], pointer[changed])
+        fresh = merged.node[query, slot] < 0
         known = np.array([collections.index(c) for c in supplement.collections], dtype=np.int32)
+        node = merged.node.copy()
         node[query[fresh], slot[fresh]] = known[supplement.collection[query, place][fresh]]
-    count = merged.count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
-    pool = np.zeros((queries, width), dtype=np.bool_)
+        count = count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
+        of_changed = None if images is None else images[changed]
+        pool[changed] = _pool(section, order[changed], count[changed], of_changed)
     stands: Booleans | None = None
-    if images is None:
-        inside = places < np.minimum(count, section.rerank_pool)[:, None]
-    else:
-        of_place = np.take_along_axis(images, order.astype(np.int64), axis=1)
-        retrieved = places < count[:, None]
+    if images is not None:
         looks_for_images = np.zeros(queries, dtype=np.bool_) if visual is None else visual
-        stands = np.any(retrieved & of_place, axis=1) & looks_for_images
-        text = retrieved & ~of_place
-        inside = text & (np.cumsum(text, axis=1) <= section.rerank_pool) & ~stands[:, None]
-    np.put_along_axis(pool, order.astype(np.int64), inside, axis=1)
+        of_place = np.take_along_axis(images, order.astype(np.int64), axis=1)
+        found = np.any(of_place & (np.arange(width) < count[:, None]), axis=1)
+        stands = found & looks_for_images
+        pool[stands] = False
     where = np.any(injected, axis=1)
-    audit = (AuditEvent("inject", "supplement_injected", where),) if where.any() else ()
-    counts = count.astype(np.int32)
-    return Injected(order, counts, node, injected, pool, audit, images, stands)
+    audit = (AuditEvent("inject", "supplement_injected", where),) if len(changed) else ()
+    return Injected(order, count, node, injected, pool[:, :width], audit, images, stands)
+
+
+def _pool(
+    section: InjectConfig, order: Integers, count: Integers, images: Booleans | None
+) -> Booleans:
+    """Mark the first `rerank_pool` text hits of an order, (queries, slots + 1).
+
+    One column more than there are slots takes the places without a chunk.
+    """
+    queries, width = order.shape
+    first = min(section.rerank_pool, width) if images is None else width
+    head = order[:, :first]
+    inside: Booleans = np.arange(first) < count[:, None]
+    if images is not None:
+        inside = inside & ~np.take_along_axis(images, head.astype(np.int64), axis=1)
+        inside &= np.cumsum(inside, axis=1) <= section.rerank_pool
+    pool = np.zeros((queries, width + 1), dtype=np.bool_)
+    pool.ravel()[np.arange(queries)[:, None] * (width + 1) + head] = inside
+    return pool
+
+
+def _in_front(order: Integers, new: Booleans, pointer: Integers) -> Integers:
+    """Bring the new slots of some queries to the front of their orders, in supplement order."""
+    queries, width = order.shape
+    row = np.arange(queries)[:, None]
+    position = np.zeros((queries, width + 1), dtype=np.int64)
+    position[row, order] = np.arange(width)
+    query, place = np.nonzero(new)
+    position[query, pointer[query, place]] = np.cumsum(new, axis=1)[query, place] - width - 1
+    return np.argsort(position[:, :width], axis=1, kind="stable").astype(np.int32)

@@ -2,27 +2,77 @@
 
 Reciprocal rank fusion (Cormack, Clarke and Büttcher, 2009) adds up w / (k + rank); min-max fusion
 adds up each list's own scores brought to [0, 1], with weights that sum to 1.
+
+Two steps. `gather` brings the lists side by side and needs no weight and no `rrf_k`; `weigh` is
+then a weighted sum of matrices and one sort, so that a change of weights costs no more than that.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from retriever.config import MergeConfig
+from retriever.memo import key_of
+from retriever.order import rising
 from retriever.types import (
     AuditEvent,
     Booleans,
     Floats,
     Integers,
+    ListId,
     RankedList,
     Ranking,
     Slots,
 )
 
-__all__ = ["merge", "minmax", "total_order"]
+__all__ = ["Gathered", "gather", "gather_key", "merge", "minmax", "weigh"]
 
 DECIMALS = 12
 FAR = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Layer:
+    """One summand of the fusion: what the lists of a group say in some or all collections.
+
+    `part` (queries, places) is what it adds at weight 1: a score brought to [0, 1] for min-max,
+    the rank for RRF (infinite where absent). `alone` is the list's own score for the queries
+    `Gathered.alone`, which have no other list. `collection` counts the names, -1 for all.
+    """
+
+    group: int
+    collection: int
+    part: Floats
+    alone: Floats
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """A batch's lists side by side: all that fusion needs but the weights.
+
+    `slot` (queries, slots) lists the slots retrieved, `count` of them, by best rank, then node,
+    then slot: the order that equal scores keep; then the others. The columns of a layer, and of
+    `best` (collections, queries, places), are the first places of `slot`. `node` is by slot.
+    """
+
+    items: tuple[ListId, ...]
+    groups: tuple[tuple[int, ...], ...]
+    filled: Booleans
+    alone: Integers
+    slot: Integers
+    count: Integers
+    layers: tuple[Layer, ...]
+    best: Integers
+    node: Integers
+    audit: tuple[AuditEvent, ...]
+
+
+def gather_key(section: MergeConfig, names: Sequence[str], models: Sequence[str]) -> str:
+    """Return what `gather` reads beside its tables: all of the section but how large it weighs."""
+    weights = [f"{name} {weight > 0}" for name, weight in sorted(section.weights.items())]
+    parts = (section.method, section.minmax_over, section.rrf_key)
+    return key_of(*parts, str(weights), str(list(names)), str(list(models)))
 
 
 def merge(
@@ -32,50 +82,168 @@ def merge(
     names: Sequence[str],
     models: Sequence[str],
 ) -> Ranking:
-    """Fuse the lists of every query into one total order over its slots.
+    """Fuse the lists of every query into one total order over its slots: gather, then weigh."""
+    return weigh(section, gather(section, slots, lists, names, models))
 
-    Order: score descending, then the best rank in any list, then node id. A slot is a source
-    chunk. Where several collections hold it, `rrf_key` decides: keyed by source chunk their parts
-    add up, keyed by node the better node stands for the chunk and the others are dropped. `names`
-    are the collections that `node` counts, in order; `models` says whose scores each list holds.
+
+def gather(
+    section: MergeConfig,
+    slots: Slots,
+    lists: Sequence[RankedList],
+    names: Sequence[str],
+    models: Sequence[str],
+) -> Gathered:
+    """Bring the lists of every query side by side over its slots.
+
+    A slot is a source chunk. Where several collections hold it, `rrf_key` decides: keyed by
+    source chunk their parts add up, keyed by node they stay apart. `names` are the collections
+    that `node` counts, in order; `models` says whose scores each list holds. A list of weight 0
+    is left out. Of the weights nothing else is read.
     """
     queries, width = slots.chunk.shape
     groups = _groups(section, lists, models)
-    member = [one.rank > 0 for one in lists]
-    weight = _weights(section, lists, member, groups, queries)
-    member = [m & (w > 0)[:, None] for m, w in zip(member, weight, strict=True)]
+    filled = _filled(lists, queries)
+    heavy = _has_weight(section, lists, groups, filled)
+    member = [(one.rank > 0) & on[:, None] for one, on in zip(lists, heavy, strict=True)]
     for group in groups:
         for i, inside in zip(group, _as_one(slots, lists, member, group), strict=True):
             member[i] = inside
-    alone = np.array([m.any(axis=1) for m in member], dtype=np.int32).sum(axis=0) == 1
+    there = np.array([m.any(axis=1) for m in member], dtype=np.int32).reshape(-1, queries)
+    lonely = np.flatnonzero(there.sum(axis=0) == 1) if section.method == "rrf" else _NOBODY
 
-    row = np.arange(queries)[:, None]
     # By collection, so that the nodes of one chunk stay apart; the last column takes the padding.
-    shape = (len(names), queries, width + 1)
-    by_node, best = np.zeros(shape), np.full(shape, FAR, dtype=np.int32)
-    by_chunk = np.zeros(shape[1:])
-    for group in groups:
+    row = np.arange(queries)[:, None] * (width + 1)
+    place = [row + pointer for pointer in slots.pointer[: len(lists)]]
+    best = np.full((len(names), queries * (width + 1)), FAR, dtype=np.int32)
+    for i, one in enumerate(lists):
+        layer = best[names.index(one.item.collection)]
+        rank = np.where(member[i], one.rank, FAR)
+        layer[place[i]] = np.minimum(layer[place[i]], rank)
+    best = best.reshape(len(names), queries, width + 1)[..., :width]
+    retrieved = (best < FAR).any(axis=0)
+    node, first = _nearest(best)
+    # One integer holds (best rank, node, slot), so that one sort of numbers gives their order.
+    bits = int(width).bit_length()
+    packed = (first.astype(np.int64) * max(len(names), 1) + node) << bits
+    slot = np.sort(packed | np.arange(width), axis=1) & ((1 << bits) - 1)
+    count = retrieved.sum(axis=1).astype(np.int32)
+    places = int(count.max(initial=0))
+    spots = row + slot[:, :places]
+
+    def spread(i: int, values: Floats, empty: float) -> Floats:
+        laid = np.full(queries * (width + 1), empty)
+        laid[place[i]] = np.where(member[i], values, empty)
+        taken: Floats = laid.take(spots)
+        return taken
+
+    by_node = section.rrf_key == "node_id" and len(names) > 1
+    layers: list[Layer] = []
+    for g, group in enumerate(groups):
         if section.method == "minmax":
-            parts = _scaled([lists[i].score for i in group], [member[i] for i in group])
+            values = _scaled([lists[i].score for i in group], [member[i] for i in group])
+            parts = [spread(i, value, 0.0) for i, value in zip(group, values, strict=True)]
         else:
-            (only,) = group
-            parts = [1.0 / (section.rrf_k + np.maximum(lists[only].rank, 1))]
-        held = np.zeros(shape)
-        for i, part in zip(group, parts, strict=True):
-            at, pointer = names.index(lists[i].item.collection), slots.pointer[i]
-            part = weight[i][:, None] * part
-            if section.method == "rrf":
-                part = np.where(alone[:, None], lists[i].score, part)
-            # A list holds a chunk once, so no slot is written twice here.
-            held[at, row, pointer] = np.where(member[i], part, 0.0)
-            rank = np.where(member[i], lists[i].rank, FAR)
-            best[at, row, pointer] = np.minimum(best[at, row, pointer], rank)
-        by_node += held
-        # What one model says of a chunk counts once, however many of its collections hold it.
-        by_chunk += held.max(axis=0) if len(group) > 1 else held.sum(axis=0)
-    keyed = by_node if section.rrf_key == "node_id" and len(names) > 1 else None
-    kept = None if keyed is None else keyed[..., :width]
-    return _ranking(by_chunk[:, :width], kept, best[..., :width], weight)
+            parts = [spread(i, lists[i].rank.astype(np.float64), np.inf) for i in group]
+        if not by_node:
+            # What one model says of a chunk counts once, however many of its collections hold it.
+            # A list of ranks is a group of its own.
+            parts = [np.max(parts, axis=0) if len(parts) > 1 else parts[0]]
+        for i, part in zip(group, parts, strict=False):
+            at = names.index(lists[i].item.collection) if by_node else -1
+            alone = spread(i, lists[i].score, 0.0)[lonely] if len(lonely) else np.zeros((0, places))
+            layers.append(Layer(g, at, part, alone))
+    several = ((best < FAR).sum(axis=0) > 1).any(axis=1)
+    return Gathered(
+        items=tuple(one.item for one in lists),
+        groups=tuple(map(tuple, groups)),
+        filled=filled,
+        alone=lonely.astype(np.int32),
+        slot=slot.astype(np.int32),
+        count=count,
+        layers=tuple(layers),
+        best=np.take_along_axis(best, slot[None, :, :places], axis=2)
+        if by_node
+        else np.zeros((0, queries, places), dtype=np.int32),
+        node=np.where(retrieved, node, -1).astype(np.int32),
+        audit=(AuditEvent("merge", "rrf_dedupe", several),) if several.any() else (),
+    )
+
+
+def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
+    """Fuse the lists of every query into one total order over its slots.
+
+    Order: score descending, then the best rank in any list, then node id. Keyed by node, the
+    better node stands for its chunk and the others are dropped.
+    """
+    weight = _weights(section, gathered)
+    queries, width = gathered.slot.shape
+    places = gathered.layers[0].part.shape[1] if gathered.layers else 0
+    by_node = np.zeros((len(gathered.best), queries, places))
+    total = np.zeros((queries, places))
+    for layer in gathered.layers:
+        part = layer.part
+        if section.method == "rrf":
+            part = 1.0 / (section.rrf_k + part)
+            part[gathered.alone] = layer.alone
+        # Its lists weigh the same, but for the empty ones.
+        of_group = weight[list(gathered.groups[layer.group])].max(axis=0)
+        part = of_group[:, None] * part
+        if layer.collection < 0:
+            total += part
+        else:
+            by_node[layer.collection] += part
+    slot = gathered.slot[:, :places]
+    row = np.arange(queries, dtype=np.int64)[:, None] * width
+    inside = np.arange(places) < gathered.count[:, None]
+    node, ties = gathered.node, None
+    if len(by_node):
+        total, ties, chosen = _best_node(by_node, gathered.best)
+        node = node.copy()
+        node.ravel()[(row + slot)[inside]] = chosen[inside]
+    total = np.where(inside, np.round(total, DECIMALS), -np.inf)
+    falling = np.where(np.isnan(total), np.inf, -total)
+    if ties is None:
+        order = rising(falling)
+    else:
+        before = np.argsort(ties * width + slot, axis=1).astype(np.int32)
+        order = np.take_along_axis(
+            before, rising(np.take_along_axis(falling, before, axis=1)), axis=1
+        )
+    score = np.full((queries, width), -np.inf)
+    score.ravel()[row + slot] = total
+    ordered = gathered.slot.copy()
+    ordered[:, :places] = np.take_along_axis(slot, order, axis=1)
+    return Ranking(
+        order=ordered,
+        count=gathered.count,
+        score=score,
+        node=node,
+        weight=weight,
+        audit=gathered.audit,
+    )
+
+
+_NOBODY = np.zeros(0, dtype=np.int64)
+
+
+def _nearest(best: Integers) -> tuple[Integers, Integers]:
+    """Return the collection of the best rank and that rank, (queries, slots) each."""
+    if not len(best):
+        return np.zeros(best.shape[1:], np.int32), np.full(best.shape[1:], FAR, dtype=np.int32)
+    if len(best) == 1:
+        return np.zeros(best.shape[1:], np.int32), best[0]
+    return best.argmin(axis=0).astype(np.int32), best.min(axis=0)
+
+
+def _best_node(by_node: Floats, best: Integers) -> tuple[Floats, Integers, Integers]:
+    """Return, by chunk, the better node's score, its place among equals, and its collection."""
+    holds = best < FAR
+    rounded = np.where(holds, np.round(by_node, DECIMALS), -np.inf)
+    top = rounded == rounded.max(axis=0)
+    node = np.where(top & holds, best, FAR).argmin(axis=0)
+    total = np.take_along_axis(by_node, node[None], axis=0)[0]
+    rank = np.take_along_axis(best, node[None], axis=0)[0]
+    return total, rank.astype(np.int64) * len(best) + node, node.astype(np.int32)
 
 
 def _groups(
@@ -101,51 +269,24 @@ def _as_one(
     if len(group) == 1:
         return [member[group[0]]]
     queries, width = slots.chunk.shape
-    row = np.arange(queries)[:, None]
-    joint = np.full((queries, width + 1), -np.inf)
+    row = np.arange(queries)[:, None] * (width + 1)
+    joint = np.full(queries * (width + 1), -np.inf)
     for i in group:
-        own = np.where(member[i], lists[i].score, -np.inf)
-        joint[row, slots.pointer[i]] = np.maximum(joint[row, slots.pointer[i]], own)
-    rising = np.sort(-joint[:, :width], axis=1)
+        own, place = np.where(member[i], lists[i].score, -np.inf), row + slots.pointer[i]
+        joint[place] = np.maximum(joint[place], own)
+    rising_scores = np.sort(-joint.reshape(queries, width + 1)[:, :width], axis=1)
     longest = np.max([member[i].sum(axis=1) for i in group], axis=0)
     last = np.clip(longest - 1, 0, max(width - 1, 0))[:, None]
-    least = -np.take_along_axis(rising, last, axis=1) if width else np.zeros((queries, 1))
+    least = -np.take_along_axis(rising_scores, last, axis=1) if width else np.zeros((queries, 1))
     return [member[i] & (lists[i].score >= least) for i in group]
 
 
 def _scaled(scores: Sequence[Floats], member: Sequence[Booleans]) -> list[Floats]:
     """Bring the lists of one group to [0, 1] together."""
+    if len(scores) == 1:
+        return [minmax(scores[0], member[0])]
     scaled = minmax(np.concatenate(scores, axis=1), np.concatenate(member, axis=1))
     return np.split(scaled, np.cumsum([score.shape[1] for score in scores])[:-1], axis=1)
-
-
-def _ranking(by_chunk: Floats, by_node: Floats | None, best: Integers, weight: Floats) -> Ranking:
-    """Order the chunks; `best` and `by_node` have a layer a collection."""
-    holds = best < FAR
-    if not len(best):
-        node, rank = np.full(by_chunk.shape, -1, np.int32), np.full(by_chunk.shape, FAR)
-        total = by_chunk
-    elif by_node is None:
-        node, rank, total = best.argmin(axis=0), best.min(axis=0), by_chunk
-    else:
-        rounded = np.where(holds, np.round(by_node, DECIMALS), -np.inf)
-        top = rounded == rounded.max(axis=0)
-        node = np.where(top & holds, best, FAR).argmin(axis=0)
-        total = np.take_along_axis(by_node, node[None], axis=0)[0]
-        rank = np.take_along_axis(best, node[None], axis=0)[0]
-    retrieved: Booleans = np.any(holds, axis=0)
-    node = np.where(retrieved, node, -1).astype(np.int32)
-    total = np.where(retrieved, np.round(total, DECIMALS), -np.inf)
-    several = (holds.sum(axis=0) > 1).any(axis=1)
-    audit = (AuditEvent("merge", "rrf_dedupe", several),) if several.any() else ()
-    return Ranking(
-        order=total_order(total, rank.astype(np.int32), node if len(best) > 1 else None),
-        count=retrieved.sum(axis=1).astype(np.int32),
-        score=total,
-        node=node,
-        weight=weight,
-        audit=audit,
-    )
 
 
 def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
@@ -161,42 +302,41 @@ def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
     return np.where(member, scaled, 0.0)
 
 
-def total_order(score: Floats, best_rank: Integers, node: Integers | None) -> Integers:
-    """Return slots from the best: score descending, best rank, node id; -inf scores come last.
-
-    Slots follow chunk ids already, so the last key is the collection where there are several.
-    """
-    if node is None:
-        order = np.argsort(best_rank, axis=1, kind="stable")
-    else:
-        by_node = np.argsort(node, axis=1, kind="stable")
-        ranks = np.take_along_axis(best_rank, by_node, axis=1)
-        order = np.take_along_axis(by_node, np.argsort(ranks, axis=1, kind="stable"), axis=1)
-    falling = -np.take_along_axis(score, order, axis=1)
-    best = np.argsort(falling, axis=1, kind="stable")
-    return np.take_along_axis(order, best, axis=1).astype(np.int32)
+def _filled(lists: Sequence[RankedList], queries: int) -> Booleans:
+    """Which lists brought something, (lists, queries)."""
+    found = [(one.rank > 0).any(axis=1) for one in lists]
+    return np.array(found, dtype=np.bool_).reshape(-1, queries)
 
 
-def _weights(
+def _has_weight(
     section: MergeConfig,
     lists: Sequence[RankedList],
-    member: Sequence[Booleans],
     groups: Sequence[Sequence[int]],
-    queries: int,
-) -> Floats:
+    filled: Booleans,
+) -> Booleans:
+    """Which lists enter the fusion, (lists, queries): those that brought something and weigh."""
+    given: Mapping[str, float] = section.weights
+    heavy = np.zeros(filled.shape, dtype=np.bool_)
+    for group in groups:
+        item = lists[group[0]].item
+        weighs = given.get(str(item), given.get(item.search, 1.0)) > 0
+        heavy[list(group)] = filled[list(group)] & weighs
+    return heavy
+
+
+def _weights(section: MergeConfig, gathered: Gathered) -> Floats:
     """Weight of each list for each query, (lists, queries); 0 where the list is empty.
 
     Under min-max the weights of the groups sum to 1, and a weight given by search (`dense`) is the
     search's as a whole, shared equally by those of its groups that have no weight of their own.
     """
-    if not lists:
-        return np.zeros((0, queries))
-    filled = np.array([m.any(axis=1) for m in member], dtype=np.bool_).reshape(-1, queries)
-    there = np.array([filled[group].any(axis=0) for group in map(list, groups)], dtype=np.bool_)
+    filled, groups = gathered.filled, [list(group) for group in gathered.groups]
+    queries = filled.shape[1]
+    there = np.array([filled[group].any(axis=0) for group in groups], dtype=np.bool_)
     there = there.reshape(len(groups), queries)
     weight = np.zeros(there.shape)
     given = section.weights
-    first = [lists[group[0]].item for group in groups]
+    first = [gathered.items[group[0]] for group in groups]
     for search in ("dense", "bm25"):
         unnamed = [item.search == search and str(item) not in given for item in first]
         shared = there & np.array(unnamed, dtype=np.bool_)[:, None]
@@ -210,5 +350,5 @@ def _weights(
         weight = np.divide(weight, total, out=np.zeros_like(weight), where=total > 0)
     by_list = np.zeros(filled.shape)
     for g, group in enumerate(groups):
-        by_list[list(group)] = np.where(filled[list(group)], weight[g], 0.0)
+        by_list[group] = np.where(filled[group], weight[g], 0.0)
     return by_list

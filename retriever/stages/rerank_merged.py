@@ -6,19 +6,21 @@ Core brings `ce_norm` (the cross-encoder's logits, min-max over the pool) and `r
 merged score, alike; 0 for an injected chunk); the plugin brings the other features and the weights.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Literal
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from retriever.encoders.cache import CrossEncoder
 from retriever.files import InputError
 from retriever.hooks import MergedFeatures
 from retriever.index.store import Index
+from retriever.order import rising
 from retriever.stages.inject import Injected
 from retriever.stages.merge import minmax
-from retriever.types import AuditEvent, Booleans, Floats, Ranking, Reranked, Slots
+from retriever.types import AuditEvent, Booleans, Floats, Integers, Ranking, Reranked, Slots
 
 __all__ = [
     "Policy",
@@ -31,8 +33,67 @@ __all__ = [
     "rerank_general",
 ]
 
+T = TypeVar("T", bound=np.generic)
+
 Policy = Literal["domain", "general", "none"]
 DECIMALS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Pooled:
+    """The pool's places of the injected order, as wide as the largest pool.
+
+    `order` (queries, slots) has the pool in front, in its own order, what is outside behind it;
+    `spot` (queries, places) points into a flattened matrix by slot; `inside` marks the pool.
+    """
+
+    order: Integers
+    spot: npt.NDArray[np.int64]
+    inside: Booleans
+    shape: tuple[int, int]
+
+    @classmethod
+    def of(cls, injected: Injected) -> "Pooled":
+        """Return the pool of an order."""
+        queries, width = injected.pool.shape
+        pooled = injected.pool.sum(axis=1)
+        places = int(pooled.max(initial=0))
+        row = np.arange(queries, dtype=np.int64)[:, None] * width
+        order = injected.order
+        if injected.images is not None:
+            # Images stand between the texts; without any the pool is the head of the order.
+            outside = ~injected.pool.ravel().take(row + order)
+            front = np.argsort(outside, axis=1, kind="stable")
+            order = np.take_along_axis(order, front, axis=1)
+        inside = np.arange(places) < pooled[:, None]
+        return cls(order, row + order[:, :places], inside, (queries, width))
+
+    def take(self, by_slot: npt.NDArray[T]) -> npt.NDArray[T]:
+        """Return the pool's columns of a matrix by slot."""
+        return by_slot.ravel().take(self.spot)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PoolTerms(Mapping[str, Floats]):
+    """The terms of tier 2 by name, kept for the pool and laid over the slots when read.
+
+    Outside the pool a term is NaN. Diagnosis reads them; a trial of a sweep never does.
+    """
+
+    columns: Mapping[str, Floats]
+    pooled: Pooled
+
+    def __getitem__(self, name: str) -> Floats:
+        laid = np.full(self.pooled.shape, np.nan)
+        inside = self.pooled.inside
+        laid.ravel()[self.pooled.spot[inside]] = self.columns[name][inside]
+        return laid
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.columns)
+
+    def __len__(self) -> int:
+        return len(self.columns)
 
 
 def read_pairs(
@@ -65,7 +126,6 @@ def read_pairs(
 
 
 def rerank_domain(
-    slots: Slots,
     merged: Ranking,
     injected: Injected,
     offered: MergedFeatures,
@@ -78,61 +138,73 @@ def rerank_domain(
     Without a cross-encoder the weight `ce` counts as 0. Where it failed, the merged score takes
     its place for that query, and the audit says so.
     """
-    pool = injected.pool
-    own = pool & ~injected.injected
-    merged_score = np.where(np.isfinite(merged.score), merged.score, 0.0)
-    rank_norm = np.where(injected.injected, 0.0, minmax(merged_score, own, equal=0.0))
-    audit = [AuditEvent("rerank_merged", "rerank_t2_domain", np.any(pool, axis=1))]
+    pooled = Pooled.of(injected)
+    inside, front = pooled.inside, pooled.take(injected.injected)
+    merged_score = pooled.take(merged.score)
+    finite = np.where(np.isfinite(merged_score), merged_score, 0.0)
+    rank_norm = np.where(front, 0.0, minmax(finite, inside & ~front, equal=0.0))
+    audit = [AuditEvent("rerank_merged", "rerank_t2_domain", np.any(inside, axis=1))]
     audit += _passed(injected)
-    raw = np.full(pool.shape, np.nan)
+    raw = np.full(inside.shape, np.nan)
     weights = dict(offered.weights)
     if pairs is None:
         weights["ce"] = np.zeros_like(weights["ce"])
-        ce_norm = np.zeros(pool.shape)
+        ce_norm = np.zeros(inside.shape)
     else:
-        raw, failed = pairs
+        failed = pairs[1]
+        raw = pooled.take(pairs[0])
         ce_norm = np.where(
-            failed[:, None], rank_norm, minmax(raw, pool & ~failed[:, None], equal=0.0)
+            failed[:, None], rank_norm, minmax(raw, inside & ~failed[:, None], equal=0.0)
         )
         if failed.any():
             audit.append(AuditEvent("rerank_merged", "cross_encoder_fallback", failed))
-    terms = {"ce_norm": ce_norm, "rank_norm": rank_norm, **features}
-    final = np.zeros(pool.shape)
+    terms = {name: pooled.take(feature) for name, feature in features.items()}
+    terms |= {"ce_norm": ce_norm, "rank_norm": rank_norm}
+    final = np.zeros(inside.shape)
     for name, weight in weights.items():
-        term = terms[f"{name}_norm"] if name in ("ce", "rank") else terms[name]
-        final = final + weight[:, None] * np.where(pool, term, 0.0)
+        if weight.any():
+            final += weight[:, None] * terms[f"{name}_norm" if name in ("ce", "rank") else name]
     if structure is not None:
-        scale: Floats = np.ones(len(pool))
+        scale: Floats = np.ones(len(inside))
         if offered.floor_weights:
             scale = np.sum([weights[name] for name in offered.floor_weights], axis=0)
-        held = (features["floor"] > 0) & ~np.isnan(structure)
-        least = np.where(held, structure * scale[:, None], -np.inf)
-        final = np.maximum(final, least)
-        terms["structure"] = np.where(held, structure, np.nan)
-    final = np.round(final, DECIMALS)
-    terms = {name: np.where(pool, term, np.nan) for name, term in terms.items()}
-    terms |= {"ce_raw": raw, "final": np.where(pool, final, np.nan)}
-    score = np.where(pool, final, np.nan)
-    found = _ordered(injected, merged, score, terms, weights, tuple(audit))
+        cosine = pooled.take(structure)
+        held = (terms["floor"] > 0) & ~np.isnan(cosine)
+        final = np.maximum(final, np.where(held, cosine * scale[:, None], -np.inf))
+        terms["structure"] = np.where(held, cosine, np.nan)
+    final = np.where(inside, np.round(final, DECIMALS), np.nan)
+    terms |= {"ce_raw": raw, "final": final}
+    found = _ordered(injected, merged, pooled, final, terms, weights, tuple(audit))
     return found if structure is None else replace(found, floor_weights=offered.floor_weights)
 
 
 def rerank_general(merged: Ranking, injected: Injected, pairs: tuple[Floats, Booleans]) -> Reranked:
     """Order the pool by the general cross-encoder; a query where it failed keeps its order."""
-    logits, failed = pairs
-    audit = [AuditEvent("rerank_merged", "rerank_t2_general", np.any(injected.pool, axis=1))]
+    failed = pairs[1]
+    pooled = Pooled.of(injected)
+    logits = np.where(pooled.inside, pooled.take(pairs[0]), np.nan)
+    audit = [AuditEvent("rerank_merged", "rerank_t2_general", np.any(pooled.inside, axis=1))]
     audit += _passed(injected)
     if failed.any():
         audit.append(AuditEvent("rerank_merged", "cross_encoder_fallback", failed))
-    return _ordered(injected, merged, logits, {"ce_raw": logits}, {}, tuple(audit))
+    return _ordered(injected, merged, pooled, logits, {"ce_raw": logits}, {}, tuple(audit))
 
 
 def pass_through(merged: Ranking, injected: Injected) -> Reranked:
     """Leave the order as it is."""
     everyone = np.ones(len(injected.count), dtype=np.bool_)
     audit = (AuditEvent("rerank_merged", "rerank_t2_passthrough", everyone),)
-    nothing = np.full(injected.pool.shape, np.nan)
-    return _ordered(injected, merged, nothing, {}, {}, audit)
+    return Reranked(
+        order=injected.order,
+        count=injected.count,
+        score=_merged_scores(injected, merged),
+        node=injected.node,
+        injected=injected.injected,
+        pool=injected.pool,
+        terms={},
+        weights={},
+        audit=audit,
+    )
 
 
 def _passed(injected: Injected) -> list[AuditEvent]:
@@ -145,30 +217,42 @@ def _passed(injected: Injected) -> list[AuditEvent]:
 def _ordered(
     injected: Injected,
     merged: Ranking,
+    pooled: Pooled,
     score: Floats,
     terms: Mapping[str, Floats],
     weights: Mapping[str, Floats],
     audit: tuple[AuditEvent, ...],
 ) -> Reranked:
-    """Sort by `score` where it is a number, then by the order before; the rest follows."""
-    before = injected.order.astype(np.int64)
-    falling = np.take_along_axis(-score, before, axis=1)
-    falling = np.where(np.isnan(falling), np.inf, falling)
-    again = np.argsort(falling, axis=1, kind="stable")
-    # What the supplement alone brought has no merged score: it counts 0, as in `rank_norm`.
-    alone = injected.injected & ~np.isfinite(merged.score)
-    shown = np.where(np.isnan(score), np.where(alone, 0.0, merged.score), score)
+    """Sort by `score` where it is a number, then by the order before; the rest follows.
+
+    `score` and `terms` are columns of the pool.
+    """
+    places = score.shape[1]
+    numbers = ~np.isnan(score)
+    again = rising(np.where(numbers, -score, np.inf))
+    order = pooled.order.copy()
+    order[:, :places] = np.take_along_axis(pooled.order[:, :places], again, axis=1)
+    shown = _merged_scores(injected, merged)
+    shown.ravel()[pooled.spot[numbers]] = score[numbers]
     return Reranked(
-        order=np.take_along_axis(before, again, axis=1).astype(np.int32),
+        order=order,
         count=injected.count,
         score=shown,
         node=injected.node,
         injected=injected.injected,
         pool=injected.pool,
-        terms=terms,
+        terms=PoolTerms(terms, pooled),
         weights=weights,
         audit=audit,
     )
+
+
+def _merged_scores(injected: Injected, merged: Ranking) -> Floats:
+    """Return the merged scores, 0 for what the supplement alone brought, as in `rank_norm`."""
+    score = merged.score.copy()
+    query, slot = np.nonzero(injected.injected)
+    score[query, slot] = np.where(np.isfinite(score[query, slot]), score[query, slot], 0.0)
+    return score
 
 
 def choose_policy(asked: Policy | None, offered: MergedFeatures | None) -> Policy:

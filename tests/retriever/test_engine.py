@@ -148,10 +148,21 @@ def test_memo_is_used_when_only_a_late_stage_changes(tmp_path: Path) -> None:
     misses = retriever.memo.misses
     changed = retriever.config.with_overrides({"merge.method": "rrf"})
     retriever.with_config(changed).trace(["egfr"])
-    # merge, inject, the pass-through of tier 2 and trim; nothing before them
-    assert retriever.memo.misses - misses == 4
+    # gather, merge, inject, the pass-through of tier 2 and trim; nothing before them
+    assert retriever.memo.misses - misses == 5
     retriever.with_config(changed).trace(["egfr"])
-    assert retriever.memo.misses - misses == 4
+    assert retriever.memo.misses - misses == 5
+
+
+def test_lists_are_not_gathered_again_when_only_weights_change(tmp_path: Path) -> None:
+    retriever = opened(["egfr dose", "met label"], tmp_path)
+    retriever.trace(["egfr"])
+    misses = retriever.memo.misses
+    for weight in (0.2, 0.9):
+        changed = retriever.config.with_overrides({"merge.weights": {"dense": weight}})
+        retriever.with_config(changed).trace(["egfr"])
+    # The first names a weight, which gathers anew; the second is merge, inject, tier 2 and trim.
+    assert retriever.memo.misses - misses == 5 + 4
 
 
 def test_what_the_memo_keeps_cannot_be_changed(tmp_path: Path) -> None:

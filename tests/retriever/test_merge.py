@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retriever.config import MergeConfig
+from retriever.order import rising
 from retriever.stages.merge import merge
 from retriever.stages.recall import cut, lay_out
 from retriever.types import Found, ListId, RankedList, Ranking, Routing, Slots
@@ -209,3 +210,21 @@ def test_ranking_is_a_permutation_of_the_union_in_total_order(
 
     keys = [(-score, best(chunk), chunk) for chunk, score in found]
     assert keys == sorted(keys)
+
+
+@given(
+    keys=st.lists(
+        st.lists(st.sampled_from([0.0, -0.0, 1.0, 2.5, np.inf, -np.inf]), min_size=6, max_size=6),
+        min_size=1,
+        max_size=5,
+    )
+)
+def test_rising_keeps_equal_keys_in_order(keys: list[list[float]]) -> None:
+    table = np.array(keys)
+    expected = np.argsort(table, axis=1, kind="stable")
+    assert rising(table).tolist() == expected.tolist()
+
+
+def test_rising_of_many_equal_keys_is_stable() -> None:
+    table = np.random.default_rng(0).integers(0, 9, (20, 700)).astype(np.float64)
+    assert rising(table).tolist() == np.argsort(table, axis=1, kind="stable").tolist()

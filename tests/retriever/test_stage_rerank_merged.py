@@ -79,7 +79,6 @@ def reranked(
 ) -> Reranked:
     offered = MergedFeatures(lambda: features, weights, "eagle_chemical", floor_weights)
     return rerank_domain(
-        pool.slots,
         pool.merged,
         pool.injected,
         offered,

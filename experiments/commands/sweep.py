@@ -1,0 +1,261 @@
+"""`assay sweep`: tune a configuration on a gold set; `assay sweep worker`: lend a hand."""
+
+import json
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from experiments.commands.opening import config_for_index, config_from, vector_cache
+from experiments.commands.options import NEGATIVE, Config, Json, Sets
+from experiments.commands.terminal import print_json, progress_bars, say, warm_up
+
+if TYPE_CHECKING:
+    from experiments.sweep import Sweep
+    from gold import GoldSet
+    from retriever import Retriever
+
+
+class _RunByDefault(TyperGroup):
+    """Takes what is no subcommand for the arguments of `run`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ("--help",):
+            args = ["run", *args]
+        return super().parse_args(ctx, args)
+
+
+app = typer.Typer(
+    cls=_RunByDefault, help="Tune a configuration on a gold set.", no_args_is_help=True
+)
+
+Index = Annotated[
+    Path | None, typer.Option("--index", help="An index; without it one is built and kept.")
+]
+Storage = Annotated[
+    str | None,
+    typer.Option(
+        "--storage",
+        help="journal:PATH, sqlite:///PATH, postgresql://... or grpc://HOST:PORT; "
+        "by default a journal in the folder of the sweep.",
+    ),
+]
+Memory = Annotated[int, typer.Option("--memory", min=0, help="Megabytes for the stage memo.")]
+
+
+@app.command("run")
+def run(
+    gold: Annotated[Path, typer.Argument(help="The folder of a gold set.")],
+    index: Index = None,
+    config: Config = None,
+    sets: Sets = None,
+    space: Annotated[
+        str, typer.Option("--space", help="A YAML file or the space that ships.")
+    ] = "default",
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Finished trials in all.")] = 200,
+    out: Annotated[Path | None, typer.Option("--out", "-o", help="Folder of the sweep.")] = None,
+    sampler: Annotated[
+        str, typer.Option("--sampler", help="tpe, cmaes, gp, nsga2, random, grid or qmc.")
+    ] = "tpe",
+    objective: Annotated[
+        list[str] | None,
+        typer.Option("--objective", help="What to raise; several give a Pareto front."),
+    ] = None,
+    split: Annotated[str | None, typer.Option("--split", help="Split to tune on.")] = None,
+    test_split: Annotated[
+        str | None,
+        typer.Option("--test-split", help="Split to judge on, less what shares a document."),
+    ] = None,
+    cv: Annotated[
+        int | None,
+        typer.Option("--cv", min=0, help="Folds of a nested cross-validation; 0 for none."),
+    ] = None,
+    max_drop: Annotated[
+        float | None,
+        typer.Option("--max-drop", help="How far no query type may fall below the default."),
+    ] = None,
+    profiles: Annotated[
+        bool, typer.Option("--per-profile", help="Tune each workflow's weights for themselves.")
+    ] = False,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes.")] = 1,
+    storage: Storage = None,
+    study: Annotated[str | None, typer.Option("--study", help="Name of the study.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
+    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Seconds.")] = None,
+    memory: Memory = 1024,
+    verify_memo: Annotated[
+        int, typer.Option("--verify-memo", min=0, help="Replay this many trials without a memo.")
+    ] = 0,
+    as_json: Json = False,
+) -> None:
+    """Tune a configuration on a gold set, and say whether it is better than the default.
+
+    The same command goes on with what an earlier one has left.
+    """
+    from experiments.metrics import parse_measure
+    from experiments.space import load_space
+    from experiments.study_storage import journal_url
+    from experiments.sweep import NoFinishedTrialError, SweepSettings, run_sweep
+    from gold import load
+    from retriever.store import store_folder
+
+    asked = config_from(config, sets)
+    measures = tuple(parse_measure(text) for text in objective or ["ndcg@10"])
+    wanted = load_space(space)
+    judged = load(gold, split or asked.evaluation.split)
+    tested = load(gold, test_split) if test_split else None
+    retriever = _open(judged, index, config, sets, memory, quiet=as_json)
+    name = study or f"{judged.name}-{judged.split}-{wanted.name}"
+    folder = out or store_folder() / "sweeps" / name
+    settings = SweepSettings(
+        space=wanted,
+        measures=measures,
+        trials=trials,
+        out=folder,
+        storage=storage or journal_url(folder / "study.journal"),
+        study=name,
+        sampler=sampler,
+        workers=workers,
+        seed=seed,
+        timeout=timeout,
+        folds=cv,
+        judged=tested,
+        max_drop=max_drop,
+        profiles=profiles,
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    warm_up(as_json)
+    try:
+        with _progress(trials, quiet=as_json) as progress:
+            found = run_sweep(
+                judged,
+                retriever,
+                settings,
+                progress=progress,
+                say=(lambda text: None) if as_json else say,
+            )
+    except NoFinishedTrialError as error:
+        say(f"assay: {error}")
+        raise typer.Exit(NEGATIVE) from error
+    verified = _verify(found, judged, retriever, verify_memo) if verify_memo else None
+    if as_json:
+        print_json({**found.record, "verified_memo": verified})
+        return
+    _show(found)
+    if verified is not None:
+        typer.echo(f"memo: {verified['words']}")
+
+
+@app.command("worker")
+def worker(
+    gold: Annotated[Path, typer.Argument(help="The folder of the gold set.")],
+    index: Annotated[Path, typer.Option("--index", help="The index.")],
+    storage: Annotated[str, typer.Option("--storage", help="The study's storage.")],
+    study: Annotated[str, typer.Option("--study", help="Name of the study.")],
+    trials: Annotated[int, typer.Option("--trials", min=1, help="Finished trials in all.")],
+    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Seconds.")] = None,
+    memory: Memory = 1024,
+) -> None:
+    """Take part in a sweep that was started elsewhere, until its trials are finished."""
+    import secrets
+
+    from experiments.workers import join
+    from retriever.memo import Memo
+
+    deadline = None if timeout is None else time.monotonic() + timeout
+    counts = join(
+        gold,
+        index,
+        storage,
+        study,
+        trials,
+        number=1 + secrets.randbelow(2**31 - 1),
+        timeout_at=deadline,
+        memo=Memo(memory * 2**20),
+        cache=vector_cache(),
+    )
+    say(f"{study}: {counts.finished} trials finished, {counts.failed} failed")
+
+
+def _open(
+    judged: "GoldSet",
+    index: Path | None,
+    source: str | None,
+    sets: list[str] | None,
+    memory: int,
+    quiet: bool,
+) -> "Retriever":
+    from retriever import Index, Retriever, build_index
+    from retriever.ingest.build import fingerprint_of
+    from retriever.memo import Memo
+    from retriever.store import store_folder
+
+    if index is None:
+        asked = config_from(source, sets)
+        index = store_folder() / "indexes" / fingerprint_of(judged.path, asked)[:16]
+        with progress_bars(quiet) as progress:
+            opened = build_index(
+                judged.path, index, asked, cache=vector_cache(), progress=progress
+            ).index
+    else:
+        opened = Index.open(index)
+        asked = config_for_index(opened, source, sets)
+    return Retriever.open(opened, asked, cache=vector_cache(), memo=Memo(memory * 2**20))
+
+
+def _verify(found: "Sweep", judged: "GoldSet", retriever: "Retriever", many: int) -> dict[str, Any]:
+    from experiments.verify import verify_memo
+
+    return verify_memo(found, judged, retriever, many)
+
+
+def _show(found: "Sweep") -> None:
+    record = found.record
+    typer.echo(
+        f"{record['finished']} trials finished, {record['unique']} distinct, "
+        f"{record['failed']} failed"
+    )
+    for path, reason in record["inert"].items():
+        typer.echo(f"inert: {path}: {reason}")
+    for path, value in record["best"]["parameters"].items():
+        typer.echo(f"  {path}: {json.dumps(value)}")
+    name = record["objective"][0]
+    for part in ("train", "validation", "test"):
+        figures = record[part]
+        typer.echo(
+            f"{part:<10} {figures['queries']:>5} queries  {name} default {figures['default']:.4f}  "
+            f"chosen {figures['chosen']:.4f}"
+        )
+    typer.echo(f"verdict: {record['verdict_in_words']}")
+    typer.echo(f"best configuration: {record['best']['config']}")
+
+
+@contextmanager
+def _progress(trials: int, quiet: bool) -> Iterator[Any]:
+    """Offer `progress(counts, best)`: trials a second, the best so far, time left."""
+    if quiet or not sys.stderr.isatty():
+        yield lambda counts, best: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Left
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Left())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("trials", total=trials)
+        begin, first = time.monotonic(), -1
+
+        def progress(counts: Any, best: float | None) -> None:
+            nonlocal begin, first
+            if first < 0 or counts.finished < first:
+                begin, first = time.monotonic(), counts.finished
+            speed = (counts.finished - first) / max(1e-9, time.monotonic() - begin)
+            about = "" if best is None else f", best {best:.4f}"
+            bars.update(task, completed=counts.finished, description=f"{speed:.1f} trials/s{about}")
+
+        yield progress

@@ -1,0 +1,118 @@
+"""Samplers by name, seeded anew for every trial.
+
+A trial's seed comes from the study's seed and the number of trials settled before it. Nothing of a
+sampler's state is kept: a sweep that was killed and resumed asks for the same trials as one that
+was not, and a resumed one never repeats its first samples.
+"""
+
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from experiments.space import Space
+from retriever import InputError
+
+if TYPE_CHECKING:
+    from optuna.samplers import BaseSampler
+
+__all__ = ["SAMPLERS", "Sampling", "trial_seed"]
+
+SAMPLERS = ("tpe", "cmaes", "gp", "nsga2", "random", "grid", "qmc")
+
+# Trials drawn at random before a model is asked; the default configuration is one of them.
+STARTUP = 10
+# Points of a float or a wide integer range on a grid.
+GRID_POINTS = 5
+
+
+def trial_seed(seed: int, settled: int, worker: int = 0) -> int:
+    """Return the seed of the trial after `settled` others, below 2^32."""
+    text = f"{seed} {settled} {worker}".encode()
+    return int.from_bytes(hashlib.sha256(text).digest()[:4], "little")
+
+
+class Sampling:
+    """Gives the sampler of each trial. `parallel` says that other workers sample at once.
+
+    Raises InputError for an unknown name.
+    """
+
+    def __init__(self, name: str, space: Space, seed: int, *, parallel: bool) -> None:
+        if name not in SAMPLERS:
+            raise InputError(f"no sampler {name!r}", fix=f"one of {', '.join(SAMPLERS)}")
+        self._name = name
+        self._space = space
+        self._seed = seed
+        self._parallel = parallel
+        self._tpe: Any = None
+
+    def at(self, settled: int, worker: int = 0) -> "BaseSampler":
+        """Return the sampler for the trial after `settled` others."""
+        import optuna.samplers as optuna_samplers
+
+        seed = trial_seed(self._seed, settled, worker)
+        if self._name == "tpe":
+            return self._seeded_tpe(seed)
+        if self._name == "random":
+            return optuna_samplers.RandomSampler(seed=seed)
+        if self._name == "cmaes":
+            return optuna_samplers.CmaEsSampler(seed=seed, warn_independent_sampling=False)
+        if self._name == "gp":
+            return optuna_samplers.GPSampler(
+                seed=seed, n_startup_trials=STARTUP, warn_independent_sampling=False
+            )
+        if self._name == "nsga2":
+            return optuna_samplers.NSGAIISampler(seed=seed)
+        if self._name == "qmc":
+            # Its place in the sequence is kept by the study, the seed is that of the scrambling.
+            return optuna_samplers.QMCSampler(
+                scramble=True,
+                seed=trial_seed(self._seed, 0),
+                warn_asynchronous_seeding=False,
+                warn_independent_sampling=False,
+            )
+        return optuna_samplers.GridSampler(grid_of(self._space), seed=trial_seed(self._seed, 0))
+
+    def _seeded_tpe(self, seed: int) -> "BaseSampler":
+        """Return one TPE sampler, kept for what it knows of the space, with its numbers anew."""
+        if self._tpe is None:
+            self._tpe = _make_tpe(self._parallel)
+        self._tpe.reseed(seed)
+        sampler: BaseSampler = self._tpe
+        return sampler
+
+
+def _make_tpe(parallel: bool) -> Any:
+    from optuna.samplers import RandomSampler, TPESampler
+    from optuna.samplers._lazy_random_state import LazyRandomState
+
+    class SeededTPE(TPESampler):
+        def reseed(self, seed: int) -> None:
+            self._rng = LazyRandomState(seed)
+            self._random_sampler = RandomSampler(seed=seed)
+
+    # `group` models conditional parameters together with those that they are sampled with.
+    return SeededTPE(
+        multivariate=True,
+        group=True,
+        n_startup_trials=STARTUP,
+        constant_liar=parallel,
+    )
+
+
+def grid_of(space: Space) -> dict[str, list[Any]]:
+    """Return the points of a grid: every choice, all of a short integer range, else five."""
+    grid: dict[str, list[Any]] = {}
+    for parameter in space.parameters:
+        if parameter.kind == "choice":
+            grid[parameter.path] = list(parameter.labels)
+            continue
+        low, high = parameter.low, parameter.high
+        steps = (high - low) / (parameter.step or 1)
+        if parameter.kind == "int" and steps < GRID_POINTS:
+            points = [low + i * (parameter.step or 1) for i in range(int(steps) + 1)]
+        elif parameter.log:
+            points = [low * (high / low) ** (i / (GRID_POINTS - 1)) for i in range(GRID_POINTS)]
+        else:
+            points = [low + (high - low) * i / (GRID_POINTS - 1) for i in range(GRID_POINTS)]
+        grid[parameter.path] = list(dict.fromkeys(map(parameter.nearest, points)))
+    return grid

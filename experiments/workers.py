@@ -1,0 +1,112 @@
+"""Workers of a sweep beside this process: others like it over the same study."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from experiments.metrics import parse_measure
+from experiments.objective import Objective
+from experiments.study_plan import StudyPlan, code_version
+from experiments.study_storage import open_storage, quiet_optuna
+from experiments.trials import Counts, Progress, Worker
+from gold import GoldSet, load
+from retriever import Index, InputError, Retriever
+from retriever.memo import Memo
+
+__all__ = ["helpers", "join"]
+
+START = "from experiments.cli import main; main()"
+PATIENCE_SECONDS = 30.0
+
+
+@contextmanager
+def helpers(command: Sequence[str], many: int) -> Iterator[list["subprocess.Popen[str]"]]:
+    """Start `many` processes of `assay sweep worker` with some arguments; end them on leaving.
+
+    They end by themselves when enough trials are finished. Ctrl-C reaches them from the terminal.
+    Raises InputError with what one of them said, when it ended otherwise.
+    """
+    started = [
+        subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-c", START, "sweep", "worker", *command],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(many)
+    ]
+    try:
+        yield started
+        for process in started:
+            _, said = process.communicate(timeout=PATIENCE_SECONDS)
+            if process.returncode not in (0, 130):
+                raise InputError(f"a worker of the sweep ended: {said.strip()[-500:]}")
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+        for process in started:
+            try:
+                process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stderr:
+                process.stderr.close()
+
+
+def join(
+    gold: Path,
+    index: Path,
+    storage: str,
+    study_name: str,
+    trials: int,
+    *,
+    number: int,
+    timeout_at: float | None,
+    memo: Memo,
+    cache: Path,
+    progress: Progress = lambda counts, best: None,
+) -> Counts:
+    """Take part in a study: open what it was made of, from the paths given, and run trials.
+
+    Raises InputError when there is no such study, or when gold set, index or code are not those
+    it was made with.
+    """
+    import optuna
+
+    with quiet_optuna():
+        try:
+            study = optuna.load_study(study_name=study_name, storage=open_storage(storage))
+        except KeyError as error:
+            raise InputError(
+                f"there is no study {study_name!r}", fix="start it with assay sweep first"
+            ) from error
+    plan = StudyPlan.of(study)
+    judged = load(gold, plan.split)
+    opened = Index.open(index)
+    found = {
+        "gold set": (plan.gold, judged.digest),
+        "index": (plan.index, opened.manifest.fingerprint),
+        "code": (plan.code, code_version(plan.base)),
+    }
+    for name, (wanted, here) in found.items():
+        if wanted != here:
+            raise InputError(
+                f"the study {study_name} was made with another {name} ({wanted[:24]}, here "
+                f"{here[:24]})",
+                fix="give the same one",
+            )
+    retriever = Retriever.open(opened, plan.base, cache=cache, memo=memo)
+    objective = objective_of(plan, judged, retriever)
+    worker = Worker(study, plan, objective, number=number, parallel=True, progress=progress)
+    return worker.run(trials, timeout_at)
+
+
+def objective_of(plan: StudyPlan, gold: GoldSet, retriever: Retriever) -> Objective:
+    """Return the objective that a plan describes."""
+    measures = [parse_measure(text) for text in plan.objectives]
+    return Objective(retriever, gold, measures, plan.query_ids)

@@ -1,0 +1,113 @@
+"""Spaces: what a file may say, and how every fault of it is named with its line."""
+
+from pathlib import Path
+
+import pytest
+
+from experiments.space import load_space, space_from
+from retriever import InputError, RetrieverConfig
+
+BASE = RetrieverConfig()
+
+
+def test_default_space_covers_what_it_says(assay) -> None:
+    space = load_space("default")
+    space.check(BASE)
+    paths = {p.path for p in space.parameters}
+    rows = "plugins.biomed.rerank_merged.profiles"
+    weights = ("w_ce", "w_rank", "w_entity", "w_section", "w_xdrug_penalty")
+    profiles = ("default", "regulatory", "drug_entity", "chemical", "combination")
+    assert {f"{rows}.{p}.{w}" for p in profiles for w in weights} <= paths
+    assert paths >= {
+        "fuse.alpha",
+        "merge.rrf_k",
+        "merge.weights.dense",
+        "route.recall_top_k",
+        "inject.rerank_pool",
+        "inject.min_new",
+        "plugins.biomed.route.default_dual_text_search",
+    }
+    assert space.outside(BASE) == {}
+    assert assay("space", "validate", "default").code == 0
+
+
+def test_space_is_the_same_when_written_and_read_again(assay) -> None:
+    shown = assay("space", "show", "default").out
+    assert space_from(shown, "shown").digest == load_space("default").digest
+
+
+def test_default_configuration_stays_itself_under_its_own_values() -> None:
+    space = load_space("default")
+    config = BASE.with_overrides(space.overrides(space.at(BASE)))
+    changed = {path: value for path, value in config.flattened().items() if "weights" in path}
+    assert changed == {"merge.weights.dense": 0.5, "merge.weights.bm25": 0.5}
+
+
+def test_complement_gets_the_rest() -> None:
+    text = (
+        "parameters: {merge.weights.dense: {low: 0.0, high: 1.0, complement: merge.weights.bm25}}"
+    )
+    found = space_from(text, "x").overrides({"merge.weights.dense": 0.25})
+    assert found == {"merge.weights.dense": 0.25, "merge.weights.bm25": 0.75}
+
+
+def test_parameter_is_read_only_under_its_condition() -> None:
+    space = load_space("default")
+    k = space["merge.rrf_k"]
+    assert not space.is_active(k, space.active_values(BASE))
+    assert space.is_active(k, {**space.active_values(BASE), "merge.method": "rrf"})
+    assert "merge.rrf_k" not in space.at(BASE)
+
+
+def test_parameters_stand_after_what_they_depend_on() -> None:
+    text = "parameters: {merge.rrf_k: {low: 1, high: 9, when: {merge.method: rrf}}, "
+    text += "merge.method: {choices: [rrf, minmax]}}"
+    paths = [p.path for p in space_from(text, "x").parameters]
+    assert paths == ["merge.method", "merge.rrf_k"]
+
+
+def test_value_outside_the_range_is_brought_to_its_end_and_named() -> None:
+    space = space_from("parameters: {merge.rrf_k: {low: 1.0, high: 10.0}}", "x")
+    assert space.at(BASE) == {"merge.rrf_k": 10.0}
+    assert space.outside(BASE) == {"merge.rrf_k": 60.0}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("merge.rrf: {low: 1.0, high: 2.0}", r"merge\.rrf is no parameter .*merge\.rrf_k"),
+        ("fuse.alpha: {low: 0.0, high: 2.0}", r"fuse\.alpha.*less than or equal to 1"),
+        ("fuse.alpha: {low: .9, high: 0.1}", "low 0.9 is not below high 0.1"),
+        ("fuse.alpha: {low: 0.0, high: nan}", "high is no number"),
+        ("fuse.alpha: {low: 0.0, hi: 1.0}", "'hi' is unknown"),
+        ("fuse.alpha: 3", "expected a range"),
+        ("fuse.alpha: {low: 0.0, high: 1.0, log: true}", "a log range starts above 0"),
+        ("merge.method: {choices: [rrf]}", "at least two"),
+        ("merge.method: {choices: [rrf, rrf]}", "stands twice"),
+        ("merge.method: {choices: [rrf, sum]}", r"merge\.method"),
+        ("merge: {choices: [1, 2]}", "merge"),
+        ("fuse.alpha: {low: 0.0, high: 1.0, when: {merge.metod: rrf}}", "merge.metod"),
+        ("fuse.alpha: {low: 0.0, high: 1.0, when: 3}", "when is no condition"),
+    ],
+)
+def test_fault_is_named_with_file_and_line(line: str, message: str, tmp_path: Path, assay) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"name: s\nparameters:\n  {line}\n")
+    done = assay("space", "validate", file)
+    assert done.code == 2, done
+    assert f"{file}:3: " in done.err
+    import re
+
+    assert re.search(message, done.err), done.err
+
+
+def test_circle_of_conditions_is_refused() -> None:
+    text = "parameters:\n  a: {choices: [1, 2], when: {b: 1}}\n  b: {choices: [1, 2], when: {a: 1}}"
+    with pytest.raises(InputError, match="depends on itself"):
+        space_from(text, "x")
+
+
+@pytest.mark.parametrize("text", ["", "parameters: {}", "parameters: 3", "speed: 1", "- a"])
+def test_file_without_parameters_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        space_from(text, "x")
