@@ -160,10 +160,10 @@ class CachedEncoder:
         for start in range(0, len(ordered), WRITE_AT_ONCE):
             part = ordered[start : start + WRITE_AT_ONCE]
             vectors = np.ascontiguousarray(encode([distinct[key] for key in part]), dtype="<f4")
-            items = [(key, row.tobytes()) for key, row in zip(part, vectors, strict=True)]
+            computed = [(key, row.tobytes()) for key, row in zip(part, vectors, strict=True)]
             if cache:
-                cache.write(items)
-            known.update(items)
+                cache.write(computed)
+            known.update(computed)
             progress(len(part))
         lengths = {len(value) for value in known.values()}
         if len(lengths) != 1 or lengths.pop() % 4:

@@ -13,6 +13,7 @@ ALLOWED = {
     "config.py": {"biomed", "biomedical", "eagle_text_biomed"},
     "encoders/models.py": {"biomed"},
     "presets/models/biomed.yaml": {"biomed", "eagle_text_biomed"},
+    "presets/models/embedded-late.yaml": {"eagle_text_biomed"},
     "presets/models/embedded.yaml": {"eagle_text_biomed"},
     "presets/seed.yaml": {"biomed", "drug_entity", "eagle_text_biomed"},
     "index/tokens.py": {"_biomedical", "biomedical"},
