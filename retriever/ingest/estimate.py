@@ -81,14 +81,15 @@ def estimate_index(
     seconds_read = time.perf_counter() - begin
 
     bare = {name: CachedEncoder(encoder, None) for name, encoder in served.items()}
-    bare[DEFAULT_COLLECTION].encode(["a first text loads the model"], "document")
+    general = bare[DEFAULT_COLLECTION]
+    general.encode(["a first text loads the model"], "document")
     begin = time.perf_counter()
     cut = sample(reading.documents, CUT_DOCUMENTS)
     texts = [
         chunk.text
         for chunk in chunk_documents(
             cut,
-            bare[DEFAULT_COLLECTION].token_spans,
+            general.token_spans,
             max_tokens=config.index.chunk.max_tokens,
             overlap=config.index.chunk.overlap,
         )
@@ -97,30 +98,35 @@ def estimate_index(
     seconds_read += scale * (time.perf_counter() - begin)
 
     tried = sample(cut, TRIED_DOCUMENTS)
-    begin = time.perf_counter()
+    begin, before = time.perf_counter(), general.computed
     subscribers = Subscribers.of(config.namespace, dict(config.plugins))
     silent = lambda stage, total, done: None  # noqa: E731
     rows = rows_of(tried, config, bare, subscribers, silent, Path(corpus)).rows
     seconds_profile = (time.perf_counter() - begin) / len(tried)
+    # A plugin may embed each document to profile it; what it embeds beside is no matter.
+    profiled = min(1.0, (general.computed - before) / len(tried))
     costs = _costs(rows, served, None if cache is None else Path(cache))
     per_character = _characters(reading.documents) / _characters(tried)
     computing = costs.seconds * per_character
     # What is in the cache of the chunks' vectors is likely there of the documents' profiles too.
-    profiling = costs.missing_share * seconds_profile * len(reading.documents)
+    profiling = costs.missing_share * len(reading.documents)
+    profile_bytes = 4 * served[DEFAULT_COLLECTION].dimension * profiled
     text_bytes = scale * sum(len(text.encode()) for text in texts)
     return Estimate(
         reading=reading,
         chunks=round(scale * len(texts) * costs.chunks / max(1, costs.text_chunks)),
         vectors=round(per_character * costs.vectors),
         cached=round(per_character * costs.cached),
-        minutes=(seconds_read + computing + profiling) / 60,
+        minutes=(seconds_read + computing + profiling * seconds_profile) / 60,
         index_mb=(
             _TEXT_FACTOR * text_bytes
             + per_character * costs.vector_bytes
             + _REGISTRY_BYTES * len(reading.documents)
         )
         / 1e6,
-        cache_mb=_CACHE_FACTOR * per_character * costs.cache_bytes / 1e6,
+        cache_mb=_CACHE_FACTOR
+        * (per_character * costs.cache_bytes + profiling * profile_bytes)
+        / 1e6,
         cut_documents=len(cut),
         tried_documents=len(tried),
         timed_texts=costs.timed_texts,
