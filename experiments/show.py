@@ -74,7 +74,7 @@ def _remarks(record: Mapping[str, Any]) -> list[str]:
             f"the index is a sample: {sample['documents']} of {sample['of']} documents; relevant "
             "ones outside it count as not found"
         )
-    classes = [f"{name} {count}" for name, count in (record["classes"] or {}).items() if count]
+    classes = [f"{name} {count}" for name, count in (record.get("classes") or {}).items() if count]
     if classes:
         remarks.append(f"{', '.join(classes)}; why: assay diagnose RUN")
     undefined = {
