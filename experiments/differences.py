@@ -30,8 +30,9 @@ def about(run: RecordedRun, label: str) -> dict[str, Any]:
 def what_differs(baseline: RecordedRun, candidate: RecordedRun) -> dict[str, Any]:
     """Return what differs, by kind: {name: {baseline, candidate}}; equal things are left out.
 
-    `config` by dotted path, `index` by what its manifest says, `models` by collection, `lexicon` (what
-    each plugin knows), `gold`, `versions`, `fallbacks`, `system`. `notes` says what could not be compared.
+    `config` by dotted path, `index` by what its manifest says, `models` by collection, `lexicon`
+    (what each plugin knows), `gold`, `versions`, `fallbacks`, `system`. `notes` says what could
+    not be compared.
     """
     one, other = baseline.record, candidate.record
     notes: list[str] = []
