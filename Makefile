@@ -4,7 +4,7 @@ READY := .venv/.ready
 # Numerical libraries on more threads than the tests have cores only slow one another down.
 WORKERS ?= 2
 
-.PHONY: help setup demo test check bench clean
+.PHONY: help setup demo test check bench regressions clean
 .DEFAULT_GOAL := help
 
 help: ## Show this list
@@ -38,9 +38,13 @@ bench: $(READY) ## Measure; every figure is a ratio within one run
 	$(BIN)/python benchmarks/kinase_lookup.py
 	$(BIN)/python benchmarks/smoke_arms.py
 	$(BIN)/python benchmarks/dashboard.py
+	$(BIN)/python benchmarks/gate_calibration.py
 	$(BIN)/python benchmarks/matching.py
 	$(BIN)/python benchmarks/bc5cdr_matching.py
 	$(BIN)/python benchmarks/bc5cdr_linking.py
+
+regressions: $(READY) ## Rebuild and check the pinned figures (ARGS=--quick, ARGS=--update)
+	$(BIN)/python -m experiments.regressions $(ARGS)
 
 clean: ## Remove the environment and everything computed
 	rm -rf .venv .assay

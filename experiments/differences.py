@@ -30,8 +30,9 @@ def about(run: RecordedRun, label: str) -> dict[str, Any]:
 def what_differs(baseline: RecordedRun, candidate: RecordedRun) -> dict[str, Any]:
     """Return what differs, by kind: {name: {baseline, candidate}}; equal things are left out.
 
-    `config` by dotted path, `index` by what its manifest says, `models` by collection, `lexicon`,
-    `gold`, `versions`, `fallbacks`, `system`. `notes` says what could not be compared.
+    `config` by dotted path, `index` by what its manifest says, `models` by collection, `lexicon`
+    (what each plugin knows), `gold`, `versions`, `fallbacks`, `system`. `notes` says what could
+    not be compared.
     """
     one, other = baseline.record, candidate.record
     notes: list[str] = []
@@ -47,7 +48,7 @@ def what_differs(baseline: RecordedRun, candidate: RecordedRun) -> dict[str, Any
         "config": config,
         "index": _changes(*plain),
         "models": _changes(*(i.get("collections", {}) for i in indexes)),
-        "lexicon": _changes(*(_as_mapping(r.get("lexicon")) for r in (one, other))),
+        "lexicon": _changes(*(r.get("knowledge") or {} for r in (one, other))),
         "gold": _changes(*golds),
         "versions": _changes(
             {**one["versions"], "git_commit": one["git_commit"]},
@@ -77,7 +78,3 @@ def _changes(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]
         for name in names
         if one.get(name) != other.get(name)
     }
-
-
-def _as_mapping(value: object) -> dict[str, Any]:
-    return dict(value) if isinstance(value, Mapping) else {} if value is None else {"": value}

@@ -37,8 +37,9 @@ from experiments.run import FORMAT, git_commit, new_run_folder, write_json, writ
 from experiments.stage_tables import StageTables
 from gold import GoldSet, Run, write_qrels, write_run
 from retriever import Retriever
-from retriever.config import EvaluationConfig
+from retriever.config import EvaluationConfig, RetrieverConfig
 from retriever.files import InputError
+from retriever.plugins import Subscribers
 from retriever.types import FALLBACKS
 
 __all__ = ["Evaluation", "evaluate", "evaluate_run", "measures_of"]
@@ -115,6 +116,8 @@ def evaluate(
             "collections": {n: r.encoder for n, r in sorted(manifest.collections.items())},
         },
         "config": {"fingerprint": retriever.config.fingerprint},
+        # What the plugins know (a lexicon with its overlays), whatever the files are called.
+        "knowledge": _knowledge(retriever.config),
         "latency_ms": _latency(retriever, gold, latency) if latency else None,
     }
 
@@ -352,6 +355,11 @@ def _by_group(summaries: Iterable[Summary]) -> dict[str, dict[str, Any]]:
         }
         for group, of_group in groups.items()
     }
+
+
+def _knowledge(config: RetrieverConfig) -> dict[str, str]:
+    subscribers = Subscribers.of(config.namespace, dict(config.plugins))
+    return {p.name: p.knowledge(subscribers.settings[p.name]) for p in subscribers.plugins}
 
 
 def _refuse_foreign_gold(gold: GoldSet, retriever: Retriever) -> None:

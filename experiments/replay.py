@@ -6,10 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from experiments.metrics import Measure, per_query
-from experiments.rankings import run_blocks
+from experiments.rankings import asked, run_blocks
 from gold import GoldSet
-from retriever import Query, Retriever
-from retriever.types import Scope
+from retriever import Retriever
 
 __all__ = ["replay"]
 
@@ -29,24 +28,11 @@ def replay(
 
     What the retriever's memo already holds is not computed again. `measure` is any but coverage.
     """
-    queries = [gold.queries[query_id] for query_id in query_ids]
-    asked = [
-        Query(
-            query.text,
-            query.query_id,
-            Scope(
-                **{
-                    kind: tuple(query.scope.get(kind, ()))
-                    for kind in ("kb_names", "document_ids", "tags")
-                }
-            ),
-        )
-        for query in queries
-    ]
+    ask = [asked(gold.queries[query_id], gold.path) for query_id in query_ids]
     chunks = retriever.index.chunks
     unit_ids = chunks.document_ids if gold.level == "document" else chunks.chunk_ids
     rankings: dict[str, list[str]] = {}
-    for block in run_blocks(retriever, asked, gold.level, depth):
+    for block in run_blocks(retriever, ask, gold.level, depth):
         for row, units in enumerate(block.ranked.units):
             rankings[query_ids[block.start + row]] = [unit_ids[unit] for unit in units[units >= 0]]
     qrels = {query_id: gold.qrels[query_id] for query_id in query_ids}
