@@ -24,6 +24,7 @@ from experiments.findings import (
 from experiments.imported import judge_ranking, read_gold_corpus
 from experiments.judging import Judge, cutoff_of
 from experiments.metrics import (
+    LINKING,
     Measure,
     Scores,
     Summary,
@@ -77,6 +78,10 @@ def measures_of(settings: EvaluationConfig) -> list[Measure]:
     """Return the measures of the configuration. Raises InputError naming an unknown one."""
     measures = [parse_measure(text) for text in settings.metrics]
     for measure in measures:
+        if measure.name in LINKING:
+            raise InputError(
+                f"{measure} is a measure of entity linking alone", fix="leave it out of the metrics"
+            )
         if measure.cutoff is not None and measure.cutoff > settings.depth:
             raise InputError(
                 f"{measure} looks deeper than evaluation.depth {settings.depth}",

@@ -21,6 +21,7 @@ from gold.terms import comparable, term_pattern
 from retriever import InputError
 
 __all__ = [
+    "LINKING",
     "Measure",
     "Scores",
     "Summary",
@@ -45,8 +46,10 @@ _RANX_FUNCTION = {
     "precision": "precision",
     "recall": "recall",
 }
-_NAMES = (*_RANX_FUNCTION, "judged", "coverage")
-_WITHOUT_CUTOFF = {"map", "mrr", "ndcg", "ndcg_burges"}
+# Of entity linking alone, where NIL is an answer: experiments.linking computes them.
+LINKING = ("accuracy", "accuracy_linkable", "accuracy_nil")
+_NAMES = (*_RANX_FUNCTION, "judged", "coverage", *LINKING)
+_WITHOUT_CUTOFF = {"map", "mrr", "ndcg", "ndcg_burges", *LINKING}
 _GRADED = {"ndcg", "ndcg_burges"}
 _SPELLINGS = {
     "ap": "map",
@@ -79,7 +82,8 @@ class Measure:
     hit, precision and recall count grades from `relevant_from` on; mrr is the reciprocal rank of
     the first such document, map the average precision. ndcg takes the grade itself as gain
     (Järvelin and Kekäläinen 2002), ndcg_burges 2^grade - 1 (Burges et al. 2005). judged is the
-    judged share of what was returned, coverage the share of the expected terms found.
+    judged share of what was returned, coverage the share of the expected terms found. accuracy and
+    its two halves are of entity linking.
 
     Raises ValueError for an unknown name, a cutoff below 1, or none where one is needed.
     """
@@ -101,7 +105,7 @@ class Measure:
     @property
     def is_rate(self) -> bool:
         """Whether every query scores 0 or 1, so that the mean is a rate of successes."""
-        return self.name == "hit" or (
+        return self.name in {"hit", *LINKING} or (
             self.cutoff == 1 and self.name in {"judged", "mrr", "precision"}
         )
 

@@ -129,6 +129,8 @@ def reopen(
 
     config = run.config
     recorded = run.record
+    if recorded["kind"] == "linking":
+        raise InputError("a run of entity linking has no retriever to open again", path=run.path)
     place = gold or Path(recorded["gold"]["path"])
     if not place.is_dir():
         raise InputError("the run's gold set is not there", path=place, fix="give --gold FOLDER")

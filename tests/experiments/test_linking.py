@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from worlds import write_gold
 
 from experiments.linking import score_links
 from gold import validate
@@ -130,6 +131,33 @@ def test_linking_run_is_tracked(assay: Any, linking: Path, lexicon: Path) -> Non
     done = assay("evaluate", linking, "--set", path, "--json")
     assert done.code == 0, done.err
     assert json.loads(done.out)["mlflow"]["run_id"]
+
+
+def test_linking_runs_are_compared_and_shown_on_a_page(
+    assay: Any, linking: Path, lexicon: Path, tmp_path: Path
+) -> None:
+    path = f"plugins.biomed.lexicon.path={lexicon}"
+    for name, nil_below in (("one", 0.7), ("other", 0.95)):
+        threshold = f"plugins.biomed.linking.nil_below={nil_below}"
+        arguments = ("--set", path, "--set", threshold, "-o", tmp_path / name, "--no-track")
+        assert assay("evaluate", linking, *arguments).code == 0
+    done = assay("compare", tmp_path / "one", tmp_path / "other", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)["metrics"]
+    # "asprin" is one slip from "aspirin", 1 - 1/7 = .857: below .95 it is taken for NIL.
+    assert (found["accuracy"]["wins"], found["accuracy"]["losses"]) == (0, 1)
+    assert found["recall@1"]["difference"] == 0
+    page = assay("dashboard", tmp_path / "one", tmp_path / "other", "-o", tmp_path / "page.html")
+    assert page.code == 0, page.err
+
+
+def test_measure_of_linking_is_refused_for_a_retriever(assay: Any, tmp_path: Path) -> None:
+    gold = write_gold(tmp_path / "g", {"a": "x"}, {"q": "x"}, {"q": {"a": 1}})
+    (tmp_path / "r.trec").write_text("q Q0 a 1 1.0 mine\n")
+    measures = 'evaluation.metrics=["accuracy"]'
+    done = assay("evaluate", gold, "--run", tmp_path / "r.trec", "--set", measures, "--no-track")
+    assert done.code == 2
+    assert "a measure of entity linking alone" in done.err
 
 
 def test_bundled_linking_set_is_what_evaluate_takes(assay: Any) -> None:
