@@ -15,7 +15,6 @@ ALLOWED = {
     "presets/models/biomed.yaml": {"biomed", "eagle_text_biomed"},
     "presets/models/embedded-late.yaml": {"eagle_text_biomed"},
     "presets/models/embedded.yaml": {"eagle_text_biomed"},
-    "presets/models/embedded-late.yaml": {"eagle_text_biomed"},
     "presets/seed.yaml": {"biomed", "drug_entity", "eagle_text_biomed"},
     "index/tokens.py": {"_biomedical", "biomedical"},
     # Keys of the printed explanation, which stay; `drugs` is the assembly's field behind them.
