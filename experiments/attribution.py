@@ -51,7 +51,7 @@ class Unit:
 def units_of(
     baseline: RetrieverConfig, candidate: RetrieverConfig, *, same_index: bool
 ) -> list[Unit]:
-    """Return the differences of two configurations, in the order of the tree.
+    """Return the differences of two configurations that can be put back.
 
     A mapping whose keys are data (merge.weights) is one difference. What belongs to the index is
     one, `index`, where the indexes differ, and none where they do not. Scoring is none.
