@@ -354,10 +354,13 @@ def _tier_2(case: Case) -> Iterator[Cause]:
         return
     ahead = {t: np.nan_to_num(part[row, top] - part[row, slot]) for t, part in case.parts.items()}
     total = np.sum(list(ahead.values()), axis=0)
+    before = case.judged.ranks["injected"][row]
     for term, by_term in ahead.items():
         gap = float(by_term.max(initial=0.0))
         # What stays ahead without the term keeps the query failing: no use to try.
-        if term in WEIGHTS and gap > 0 and (total - by_term > 0).sum() < case.k:
+        rest = np.round(total - by_term, 12)
+        stays = (rest > 0) | ((rest == 0) & (before[top] < before[slot]))
+        if term in WEIGHTS and gap > 0 and stays.sum() < case.k:
             name = "cross_drug_penalty" if term == "xdrug" else f"out_scored_by_{term}"
             yield Cause(
                 name,
