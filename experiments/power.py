@@ -138,7 +138,8 @@ def power_of_mean(
     if noncentrality - critical > 8:  # a miss has a chance below 1e-9; scipy gives NaN further out
         return 1.0
     beyond = 1 - float(nctdtr(n - 1, noncentrality, critical))
-    if one_sided:
+    # The other tail's chance is below that of a normal below -noncentrality; scipy gives NaN there.
+    if one_sided or noncentrality > 6:
         return beyond
     return beyond + float(nctdtr(n - 1, noncentrality, -critical))
 

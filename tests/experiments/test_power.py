@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -63,6 +63,7 @@ def test_detection_rate_is_the_stated_power_when_simulated():
     assert found == pytest.approx(stated, abs=0.06)
 
 
+@example(62, 0.0546875, False)
 @given(st.integers(8, 300), st.floats(0.05, 0.6), st.booleans())
 @settings(max_examples=25, deadline=None)
 def test_smallest_detectable_has_the_power_it_claims(n, deviation, rate):

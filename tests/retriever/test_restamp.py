@@ -165,7 +165,9 @@ def test_text_of_a_document_is_whole_when_joined_from_its_chunks(
     if document.text.strip():
         # Runs of one word repeated cannot be told from an overlap: as many at least stay.
         assert set(joined.split()) == set(document.text.split())
-        assert len(joined.split()) <= len(document.text.split())
+        # An overlap too short to be told from chance stays twice: two words a seam at most.
+        most = len(document.text.split()) + 2 * (len(chunks) - 1)
+        assert len(joined.split()) <= most
 
 
 def test_repeated_sentences_are_taken_once_and_chance_agreement_is_not() -> None:
