@@ -79,9 +79,14 @@ def inject(
 def _in_front(order: Integers, new: Booleans, pointer: Integers) -> Integers:
     """Bring the new slots of some queries to the front of their orders, in supplement order."""
     queries, width = order.shape
-    row = np.arange(queries)[:, None]
-    position = np.zeros((queries, width + 1), dtype=np.int64)
-    position[row, order] = np.arange(width)
+    many = new.sum(axis=1, keepdims=True)
     query, place = np.nonzero(new)
-    position[query, pointer[query, place]] = np.cumsum(new, axis=1)[query, place] - width - 1
-    return np.argsort(position[:, :width], axis=1, kind="stable").astype(np.int32)
+    slot = pointer[query, place]
+    front = np.zeros((queries, width), dtype=np.bool_)
+    front[query, slot] = True
+    rest = ~front.ravel()[np.arange(queries)[:, None] * width + order]
+    found = np.empty_like(order)
+    found[query, np.cumsum(new, axis=1)[query, place] - 1] = slot
+    owner, at = np.nonzero(rest)
+    found[owner, (np.cumsum(rest, axis=1) - 1 + many)[owner, at]] = order[owner, at]
+    return found
