@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from retriever.config import InjectConfig
 from retriever.types import AuditEvent, Booleans, Integers, Ranking, Slots, Supplement
@@ -79,14 +80,14 @@ def inject(
 def _in_front(order: Integers, new: Booleans, pointer: Integers) -> Integers:
     """Bring the new slots of some queries to the front of their orders, in supplement order."""
     queries, width = order.shape
-    many = new.sum(axis=1, keepdims=True)
     query, place = np.nonzero(new)
-    slot = pointer[query, place]
-    front = np.zeros((queries, width), dtype=np.bool_)
-    front[query, slot] = True
-    rest = ~front.ravel()[np.arange(queries)[:, None] * width + order]
-    found = np.empty_like(order)
-    found[query, np.cumsum(new, axis=1)[query, place] - 1] = slot
-    owner, at = np.nonzero(rest)
-    found[owner, (np.cumsum(rest, axis=1) - 1 + many)[owner, at]] = order[owner, at]
-    return found
+    turn = np.zeros((queries, width), dtype=np.int64)
+    turn[query, pointer[query, place]] = np.cumsum(new, axis=1)[query, place]
+    turn = turn.ravel().take(np.arange(queries)[:, None] * width + order)
+    # Place and slot in one integer: one sort of numbers puts the slots into their places.
+    bits = int(width).bit_length()
+    key: npt.NDArray[np.int64]
+    key = np.where(turn > 0, turn, width + 1 + np.arange(width)) << bits | order
+    key.sort(axis=1)
+    key &= (1 << bits) - 1
+    return key.astype(np.int32)

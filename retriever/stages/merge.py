@@ -125,11 +125,11 @@ def gather(
     lonely = np.flatnonzero(there.sum(axis=0) == 1) if section.method == "rrf" else _NOBODY
 
     # Best rank and collection in one number; the last column takes the padding.
-    nodes = max(len(names), 1)
-    far = nodes * (1 + max((int(one.rank.max(initial=0)) for one in lists), default=0))
+    node_bits = len(names).bit_length()
+    far = (1 + max((int(one.rank.max(initial=0)) for one in lists), default=0)) << node_bits
     nearest = np.full(queries * (width + 1), far, dtype=np.int32)
     for i, one in enumerate(lists):
-        near = np.where(member[i], one.rank * np.int32(nodes) + np.int32(collection[i]), far)
+        near = np.where(member[i], one.rank << node_bits | collection[i], far).astype(np.int32)
         nearest[place[i]] = np.minimum(nearest[place[i]], near)
     nearest = nearest.reshape(queries, width + 1)[:, :width]
     retrieved = nearest < far
@@ -169,7 +169,7 @@ def gather(
             layer = held[collection[i]]
             layer[spot[i]] = np.minimum(layer[spot[i]], np.where(member[i], one.rank, FAR))
         best = held.reshape(len(names), queries, places + 1)[..., :places]
-    node = np.where(retrieved, nearest % np.int32(nodes), np.int32(-1))
+    node = np.where(retrieved, nearest & np.int32((1 << node_bits) - 1), np.int32(-1))
     return Gathered(
         items=tuple(one.item for one in lists),
         groups=tuple(map(tuple, groups)),
@@ -330,10 +330,9 @@ def _scaled(scores: Sequence[Floats], member: Sequence[Booleans]) -> list[Floats
     """Bring the lists of one group to [0, 1] together."""
     if len(scores) == 1:
         return [minmax(scores[0], member[0])]
-    pairs = list(zip(scores, member, strict=True))
-    low = np.min([_least(score, inside) for score, inside in pairs], axis=0)
-    high = -np.min([_least(-score, inside) for score, inside in pairs], axis=0)
-    return [_between(score, inside, low, high, 1.0) for score, inside in pairs]
+    ends = [_ends(score, inside) for score, inside in zip(scores, member, strict=True)]
+    low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    return [_between(s, inside, low, high, 1.0) for s, inside in zip(scores, member, strict=True)]
 
 
 def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
@@ -341,20 +340,23 @@ def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
 
     Members that all score the same get `equal`: 1 in the merge, 0 in tier 2.
     """
-    low, high = _least(score, member), -_least(-score, member)
-    return _between(score, member, low, high, equal)
+    return _between(score, member, *_ends(score, member), equal)
 
 
-def _least(score: Floats, member: Booleans) -> Floats:
-    """Return the least score of each row's members, (queries, 1); infinite without any."""
-    least: Floats = np.where(member, score, np.inf).min(axis=1, keepdims=True, initial=np.inf)
-    return least
+def _ends(score: Floats, member: Booleans) -> tuple[Floats, Floats]:
+    """Return the least and the largest score of each row's members, (queries, 1) each."""
+    low: Floats = np.where(member, score, np.inf).min(axis=1, keepdims=True, initial=np.inf)
+    high: Floats = np.where(member, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    return low, high
 
 
 def _between(score: Floats, member: Booleans, low: Floats, high: Floats, equal: float) -> Floats:
     with np.errstate(invalid="ignore"):
         span = high - low
-        scaled = np.divide(score - low, span, out=np.full(score.shape, equal), where=span > 0)
+        spread = span > 0
+        scaled = (score - low) / np.where(spread, span, 1.0)
+    if not spread.all():
+        scaled = np.where(spread, scaled, equal)
     return np.where(member, scaled, 0.0)
 
 
