@@ -27,7 +27,8 @@ class StudyPlan:
     `config` is the whole base configuration; `asked` the digest of the space as it was asked for,
     `space` the one that is swept after the inert parameters have gone. `query_ids` are the queries
     that are tuned on. `max_drop`: how far the worst query type may fall below the default. `split`
-    is the split of the gold set. `profiles` says whether rows of weights are tuned each for itself.
+    is the split of the gold set. `profiles` says whether rows of weights are tuned
+    each for itself, after `shared_trials` trials of the others.
     `inert`, `conditional` and `deviation` are what the screening found (`experiments.inert`).
     """
 
@@ -45,6 +46,7 @@ class StudyPlan:
     query_ids: tuple[str, ...]
     max_drop: float | None = None
     profiles: bool = False
+    shared_trials: int = 0
     inert: Mapping[str, str] = field(default_factory=dict)
     conditional: tuple[str, ...] = ()
     deviation: float | None = None

@@ -17,6 +17,7 @@ import numpy as np
 from experiments.inert import Screening, screen
 from experiments.metrics import Measure
 from experiments.objective import Objective
+from experiments.profiles import composed
 from experiments.run import write_table
 from experiments.samplers import SAMPLERS
 from experiments.scoring import scorable
@@ -269,6 +270,7 @@ class _Runner:
             query_ids=part.train,
             max_drop=settings.max_drop,
             profiles=settings.profiles,
+            shared_trials=max(1, settings.trials // 2),
         )
         if StudyPlan.is_on(study):
             kept = StudyPlan.of(study)
@@ -312,6 +314,8 @@ class _Runner:
         candidates = candidates_of(study, plan)
         varied = len({c.train for c in candidates}) > 1
         few = _best(candidates, CANDIDATES)
+        if varied and plan.profiles and counts.finished > plan.shared_trials:
+            few = [self.of_rows(study, plan, train), *few]
         if varied:
             few.append(simplified(few[0], space, self.base, train, name))
         default = next(c for c in candidates if not c.changed)
@@ -346,6 +350,14 @@ class _Runner:
             default_test=scored[0],
             chosen_test=scored[1],
         )
+
+    def of_rows(self, study: "Study", plan: StudyPlan, train: Objective) -> Candidate:
+        """Return the candidate that has the best weights of every row."""
+        number, overrides = composed(study, plan)
+        default = plan.parameters().overrides(plan.parameters().at(self.base))
+        changed = sum(value != default.get(path) for path, value in overrides.items())
+        figure = float(train.score(self.base.with_overrides(overrides))[self.measure].mean())
+        return Candidate(number, overrides, max(1, changed), figure)
 
 
 def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from experiments.objective import Objective, ScorerDifferenceError
 from experiments.parameter import Parameter
+from experiments.profiles import BY_ROW, ProfileSampling, means_by_row, rows_of
 from experiments.samplers import Sampling
 from experiments.space import Space
 from experiments.study_plan import StudyPlan
@@ -30,6 +31,7 @@ from retriever.types import Floats
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
+    from optuna.samplers import BaseSampler
     from optuna.trial import FrozenTrial
 
 __all__ = ["Counts", "Progress", "Worker", "count", "retire_dead"]
@@ -50,6 +52,7 @@ class Counts:
     settled: int
 
 
+_Result = tuple[list[float], float | None, dict[str, float] | None]
 Progress = Callable[[Counts, float | None], object]
 
 
@@ -90,8 +93,12 @@ class Worker:
         self.name = f"{_machine()} {os.getpid()} {_started(os.getpid())} {uuid.uuid4().hex[:8]}"
         self._number = number
         self._sampling = Sampling(plan.sampler, self.space, plan.seed, parallel=parallel)
+        self._profiles = ProfileSampling(plan, self.space) if plan.profiles else None
+        self._rows: tuple[str, ...] = ()
+        if plan.profiles:
+            self._rows = rows_of(self.space, objective.workflows(self.base))
         self._measures = [str(measure) for measure in objective.measures]
-        self._known: dict[str, tuple[list[float], float | None]] = {}
+        self._known: dict[str, _Result] = {}
         self._default: dict[str, Floats] | None = None
         self._best = -math.inf
         self._defaulted = False
@@ -141,7 +148,7 @@ class Worker:
             if not self._has_default():
                 self.study.enqueue_trial(self.space.at(self.base), user_attrs={DEFAULT: True})
             self._defaulted = counts.finished > 0
-        self.study.sampler = self._sampling.at(counts.settled, self._number)
+        self.study.sampler = self._sampler(counts)
         trial = self.study.ask()
         try:
             trial.set_user_attr(OWNER, self.name)
@@ -159,6 +166,13 @@ class Worker:
         self.study.tell(trial, values)
         self._best = max(self._best, values[0])
 
+    def _sampler(self, counts: Counts) -> "BaseSampler":
+        if self._profiles is not None:
+            found = self._profiles.at(self.study, counts.finished, counts.settled, self._number)
+            if found is not None:
+                return found
+        return self._sampling.at(counts.settled, self._number)
+
     def _evaluate(self, trial: "Trial", counts: Counts) -> list[float]:
         stored = suggest(trial, self.space, self.base)
         overrides = {} if trial.user_attrs.get(DEFAULT) else self.space.overrides(stored)
@@ -172,8 +186,11 @@ class Worker:
             if values[0] > self._best or counts.finished % PROVE_EVERY == 0:
                 self.objective.prove(config, scores)
             drop = None if self.plan.max_drop is None else self._worst_drop(scores)
-            self._known[key] = (values, drop)
-        values, drop = self._known[key]
+            rows = means_by_row(scores[self._measures[0]], self._rows) if self._rows else None
+            self._known[key] = (values, drop, rows)
+        values, drop, rows = self._known[key]
+        if rows is not None:
+            trial.set_user_attr(BY_ROW, rows)
         if drop is not None and self.plan.max_drop is not None:
             trial.set_constraint("worst query type", drop - self.plan.max_drop)
         return values

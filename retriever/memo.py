@@ -71,17 +71,25 @@ class Memo:
         return Node(key, value)
 
 
-def _freeze(value: object) -> int:
-    """Make every array in a result read-only; return the result's size in bytes."""
+def _freeze(value: object, seen: set[int] | None = None) -> int:
+    """Make every array in a result read-only; return the result's size in bytes.
+
+    What a result holds several times (every query of a batch knows the same lexicon) counts once.
+    """
+    seen = set() if seen is None else seen
+    if id(value) in seen:
+        return 0
+    seen.add(id(value))
     if isinstance(value, np.ndarray):
         value.flags.writeable = False
         return value.nbytes
     if isinstance(value, tuple | list):
-        return sum(_freeze(item) for item in value) + OVERHEAD
+        return sum(_freeze(item, seen) for item in value) + OVERHEAD
     if isinstance(value, str):
         return len(value) + OVERHEAD
     if dataclasses.is_dataclass(value):
-        return sum(_freeze(getattr(value, f.name)) for f in dataclasses.fields(value)) + OVERHEAD
+        held = (getattr(value, field.name) for field in dataclasses.fields(value))
+        return sum(_freeze(item, seen) for item in held) + OVERHEAD
     if isinstance(value, Mapping):
-        return sum(_freeze(item) for item in value.values()) + OVERHEAD
+        return sum(_freeze(item, seen) for item in value.values()) + OVERHEAD
     return OVERHEAD

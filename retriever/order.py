@@ -1,33 +1,56 @@
-"""Rows put in order: a fast sort made stable, so that what is equal keeps its order."""
+"""Rows put in order by falling score: one sort of whole numbers, total and stable."""
 
 import numpy as np
 
-from retriever.types import Floats, Integers
+from retriever.types import Booleans, Floats, Integers
 
-__all__ = ["rising"]
+__all__ = ["DECIMALS", "by_score"]
+
+# Scores after recall are rounded to so many decimals, which makes whole numbers of them.
+DECIMALS = 12
+_STEPS = 10.0**DECIMALS
+# Beyond it a score times 10^12 is no longer exact in float64.
+_LARGEST = 2.0**50
+_WORD = 62
 
 
-def rising(keys: Floats) -> Integers:
-    """Return the places of each row by rising key, equal keys in their order; (queries, places).
+def by_score(score: Floats, inside: Booleans, earlier: Integers | None = None) -> Integers:
+    """Return the places of each row, (queries, places): those inside by falling score, then rest.
 
-    The same as NumPy's stable `argsort`, at a fifth of its time: its default sort uses the
-    processor's vectors and leaves equal keys anyhow; they are found afterwards and put right.
-    Keys must be no NaN, which equals nothing.
+    Equal scores go by `earlier` where it is given (whole numbers from 0), then by place. Scores
+    are read to 12 decimals; NaN comes after every number. Score, `earlier` and place are packed
+    into one integer, which sorts several times faster than indices do; where 62 bits do not hold
+    them, a lexical sort gives the same.
     """
-    order = np.argsort(keys, axis=1)
-    queries, width = keys.shape
-    if width < 2:
-        return order.astype(np.int32)
-    row = np.arange(queries, dtype=np.int64)[:, None] * width
-    ordered = keys.ravel().take(order + row)
-    as_before = np.zeros(keys.shape, dtype=np.bool_)
-    np.equal(ordered[:, 1:], ordered[:, :-1], out=as_before[:, 1:])
-    if as_before.any():
-        tied = as_before.copy()
-        tied[:, :-1] |= as_before[:, 1:]
-        at = np.flatnonzero(tied)
-        flat = order.ravel()
-        run = np.cumsum(~as_before.ravel()[at])
-        flat[at] = np.sort(run * width + flat[at]) % width
-        order = flat.reshape(keys.shape)
-    return order.astype(np.int32)
+    queries, width = score.shape
+    if not width:
+        return np.zeros((queries, 0), dtype=np.int32)
+    number = inside & np.isfinite(score)
+    steps = np.where(number, score, 0.0)
+    steps *= _STEPS
+    np.rint(steps, out=steps)
+    most = max(float(steps.max()), -float(steps.min()))
+    later = 0 if earlier is None else int(earlier.max())
+    place_bits, later_bits = int(width - 1).bit_length(), later.bit_length()
+    score_bits = int(2 * most + 3).bit_length()
+    if most > _LARGEST or score_bits + later_bits + place_bits > _WORD:
+        return _lexical(score, inside, earlier)
+    key = (most - steps).astype(np.int64)
+    key[~number] = int(2 * most) + 1
+    if not inside.all():
+        key[~inside] = int(2 * most) + 2
+    if earlier is not None:
+        key <<= later_bits
+        key |= np.where(inside, earlier, 0)
+    key <<= place_bits
+    key |= np.arange(width)
+    key.sort(axis=1)
+    key &= (1 << place_bits) - 1
+    return key.astype(np.int32)
+
+
+def _lexical(score: Floats, inside: Booleans, earlier: Integers | None) -> Integers:
+    number = inside & np.isfinite(score)
+    falling = np.where(number, -np.round(np.where(number, score, 0.0), DECIMALS), np.inf)
+    before = np.zeros(score.shape, np.int32) if earlier is None else np.where(inside, earlier, 0)
+    return np.lexsort((before, falling, ~inside), axis=-1).astype(np.int32)

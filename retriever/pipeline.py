@@ -478,6 +478,8 @@ class _Run:
                 found,
                 self.encode(item.collection, known, raw=True),
             )
+        if compared.value is None and (keep is None or keep.all()):
+            return one  # neither compared nor filtered
         return self.stage(
             "tier_1",
             section.fingerprint,

@@ -15,11 +15,11 @@ from retriever.config import FuseConfig
 from retriever.hooks import Expansion
 from retriever.index.store import Collection, Index
 from retriever.index.tokens import Tokenizer
+from retriever.order import DECIMALS, by_score
 from retriever.types import Booleans, Floats, Found, Integers, RankedList
 
 __all__ = ["append_parents", "bm25_share", "fuse", "is_hybrid", "order_list", "overlap"]
 
-DECIMALS = 12
 PARENT_HITS, PARENT_NEIGHBOURS = 5, 2
 
 
@@ -47,9 +47,7 @@ def order_list(score: Floats, rank: Integers, keep: Booleans | None = None) -> I
     A place whose score is NaN comes after all others.
     """
     inside = rank > 0 if keep is None else (rank > 0) & keep
-    falling = np.where(inside, np.where(np.isnan(score), np.inf, -score), np.inf)
-    earlier = np.where(inside, rank, np.iinfo(np.int32).max)
-    order = np.lexsort((earlier, falling, ~inside), axis=-1)
+    order = by_score(score, inside, rank)
     new = np.zeros(rank.shape, dtype=np.int32)
     places = np.arange(1, rank.shape[1] + 1, dtype=np.int32)
     np.put_along_axis(new, order, np.broadcast_to(places, rank.shape), axis=1)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from retriever.config import InjectConfig
 from retriever.types import AuditEvent, Booleans, Integers, Ranking, Slots, Supplement
@@ -107,9 +108,14 @@ def _pool(
 def _in_front(order: Integers, new: Booleans, pointer: Integers) -> Integers:
     """Bring the new slots of some queries to the front of their orders, in supplement order."""
     queries, width = order.shape
-    row = np.arange(queries)[:, None]
-    position = np.zeros((queries, width + 1), dtype=np.int64)
-    position[row, order] = np.arange(width)
     query, place = np.nonzero(new)
-    position[query, pointer[query, place]] = np.cumsum(new, axis=1)[query, place] - width - 1
-    return np.argsort(position[:, :width], axis=1, kind="stable").astype(np.int32)
+    turn = np.zeros((queries, width), dtype=np.int64)
+    turn[query, pointer[query, place]] = np.cumsum(new, axis=1)[query, place]
+    turn = turn.ravel().take(np.arange(queries)[:, None] * width + order)
+    # Place and slot in one integer: one sort of numbers puts the slots into their places.
+    bits = int(width).bit_length()
+    key: npt.NDArray[np.int64]
+    key = np.where(turn > 0, turn, width + 1 + np.arange(width)) << bits | order
+    key.sort(axis=1)
+    key &= (1 << bits) - 1
+    return key.astype(np.int32)

@@ -9,12 +9,14 @@ then a weighted sum of matrices and one sort, so that a change of weights costs 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from retriever.config import MergeConfig
 from retriever.memo import key_of
-from retriever.order import rising
+from retriever.order import DECIMALS, by_score
 from retriever.types import (
     AuditEvent,
     Booleans,
@@ -28,7 +30,6 @@ from retriever.types import (
 
 __all__ = ["Gathered", "gather", "gather_key", "merge", "minmax", "weigh"]
 
-DECIMALS = 12
 FAR = np.iinfo(np.int32).max
 
 
@@ -105,67 +106,81 @@ def gather(
     filled = _filled(lists, queries)
     heavy = _has_weight(section, lists, groups, filled)
     member = [(one.rank > 0) & on[:, None] for one, on in zip(lists, heavy, strict=True)]
+    row = np.arange(queries)[:, None] * (width + 1)
+    place = [row + pointer for pointer in slots.pointer[: len(lists)]]
+    collection = [names.index(one.item.collection) for one in lists]
+    repeated = _repeated(member, place, collection, (queries, width))
     for group in groups:
-        for i, inside in zip(group, _as_one(slots, lists, member, group), strict=True):
+        cut = _as_one(
+            [lists[i].score for i in group],
+            [member[i] for i in group],
+            [place[i] for i in group] if repeated.any() else None,
+            width + 1,
+        )
+        for i, inside in zip(group, cut, strict=True):
             member[i] = inside
+    if repeated.any():
+        repeated = _repeated(member, place, collection, (queries, width))
     there = np.array([m.any(axis=1) for m in member], dtype=np.int32).reshape(-1, queries)
     lonely = np.flatnonzero(there.sum(axis=0) == 1) if section.method == "rrf" else _NOBODY
 
-    # By collection, so that the nodes of one chunk stay apart; the last column takes the padding.
-    row = np.arange(queries)[:, None] * (width + 1)
-    place = [row + pointer for pointer in slots.pointer[: len(lists)]]
-    best = np.full((len(names), queries * (width + 1)), FAR, dtype=np.int32)
+    # Best rank and collection in one number; the last column takes the padding.
+    node_bits = len(names).bit_length()
+    far = (1 + max((int(one.rank.max(initial=0)) for one in lists), default=0)) << node_bits
+    nearest = np.full(queries * (width + 1), far, dtype=np.int32)
     for i, one in enumerate(lists):
-        layer = best[names.index(one.item.collection)]
-        rank = np.where(member[i], one.rank, FAR)
-        layer[place[i]] = np.minimum(layer[place[i]], rank)
-    best = best.reshape(len(names), queries, width + 1)[..., :width]
-    retrieved = (best < FAR).any(axis=0)
-    node, first = _nearest(best)
-    # One integer holds (best rank, node, slot), so that one sort of numbers gives their order.
-    bits = int(width).bit_length()
-    packed = (first.astype(np.int64) * max(len(names), 1) + node) << bits
-    slot = np.sort(packed | np.arange(width), axis=1) & ((1 << bits) - 1)
+        near = np.where(member[i], one.rank << node_bits | collection[i], far).astype(np.int32)
+        nearest[place[i]] = np.minimum(nearest[place[i]], near)
+    nearest = nearest.reshape(queries, width + 1)[:, :width]
+    retrieved = nearest < far
+    slot = _earliest_first(nearest, far)
     count = retrieved.sum(axis=1).astype(np.int32)
     places = int(count.max(initial=0))
-    spots = row + slot[:, :places]
+    # Where each slot stands among the first places; one more column takes all others.
+    at = np.full(queries * (width + 1), places, dtype=np.int64)
+    at[row + slot[:, :places]] = np.arange(places)
+    spot = [np.arange(queries)[:, None] * (places + 1) + at[one] for one in place]
 
-    def spread(i: int, values: Floats, empty: float) -> Floats:
-        laid = np.full(queries * (width + 1), empty)
-        laid[place[i]] = np.where(member[i], values, empty)
-        taken: Floats = laid.take(spots)
-        return taken
+    def spread(some: Sequence[int], values: Mapping[int, Floats], empty: float) -> Floats:
+        """Lay lists over the places; where several hold a chunk, the largest value counts."""
+        laid = np.full(queries * (places + 1), empty)
+        for i in some:
+            value = np.where(member[i], values[i], empty)
+            laid[spot[i]] = value if i == some[0] else np.maximum(laid[spot[i]], value)
+        return np.ascontiguousarray(laid.reshape(queries, places + 1)[:, :places])
 
     by_node = section.rrf_key == "node_id" and len(names) > 1
     layers: list[Layer] = []
     for g, group in enumerate(groups):
+        scores = {i: lists[i].score for i in group}
+        empty, values = np.inf, {i: lists[i].rank.astype(np.float64) for i in group}
         if section.method == "minmax":
-            values = _scaled([lists[i].score for i in group], [member[i] for i in group])
-            parts = [spread(i, value, 0.0) for i, value in zip(group, values, strict=True)]
-        else:
-            parts = [spread(i, lists[i].rank.astype(np.float64), np.inf) for i in group]
-        if not by_node:
-            # What one model says of a chunk counts once, however many of its collections hold it.
-            # A list of ranks is a group of its own.
-            parts = [np.max(parts, axis=0) if len(parts) > 1 else parts[0]]
-        for i, part in zip(group, parts, strict=False):
-            at = names.index(lists[i].item.collection) if by_node else -1
-            alone = spread(i, lists[i].score, 0.0)[lonely] if len(lonely) else np.zeros((0, places))
-            layers.append(Layer(g, at, part, alone))
-    several = ((best < FAR).sum(axis=0) > 1).any(axis=1)
+            scaled = _scaled(list(scores.values()), [member[i] for i in group])
+            empty, values = 0.0, dict(zip(group, scaled, strict=True))
+        # What one model says of a chunk counts once, however many of its collections hold it.
+        for some in [[i] for i in group] if by_node else [group]:
+            alone = spread(some, scores, 0.0)[lonely] if len(lonely) else np.zeros((0, places))
+            of = collection[some[0]] if by_node else -1
+            layers.append(Layer(g, of, spread(some, values, empty), alone))
+    best = np.zeros((0, queries, places), dtype=np.int32)
+    if by_node:
+        held = np.full((len(names), queries * (places + 1)), FAR, dtype=np.int32)
+        for i, one in enumerate(lists):
+            layer = held[collection[i]]
+            layer[spot[i]] = np.minimum(layer[spot[i]], np.where(member[i], one.rank, FAR))
+        best = held.reshape(len(names), queries, places + 1)[..., :places]
+    node = np.where(retrieved, nearest & np.int32((1 << node_bits) - 1), np.int32(-1))
     return Gathered(
         items=tuple(one.item for one in lists),
         groups=tuple(map(tuple, groups)),
         filled=filled,
         alone=lonely.astype(np.int32),
-        slot=slot.astype(np.int32),
+        slot=slot,
         count=count,
         layers=tuple(layers),
-        best=np.take_along_axis(best, slot[None, :, :places], axis=2)
-        if by_node
-        else np.zeros((0, queries, places), dtype=np.int32),
-        node=np.where(retrieved, node, -1).astype(np.int32),
-        audit=(AuditEvent("merge", "rrf_dedupe", several),) if several.any() else (),
+        best=best,
+        node=node,
+        audit=(AuditEvent("merge", "rrf_dedupe", repeated),) if repeated.any() else (),
     )
 
 
@@ -201,14 +216,7 @@ def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
         node = node.copy()
         node.ravel()[(row + slot)[inside]] = chosen[inside]
     total = np.where(inside, np.round(total, DECIMALS), -np.inf)
-    falling = np.where(np.isnan(total), np.inf, -total)
-    if ties is None:
-        order = rising(falling)
-    else:
-        before = np.argsort(ties * width + slot, axis=1).astype(np.int32)
-        order = np.take_along_axis(
-            before, rising(np.take_along_axis(falling, before, axis=1)), axis=1
-        )
+    order = by_score(total, inside, None if ties is None else ties * width + slot)
     score = np.full((queries, width), -np.inf)
     score.ravel()[row + slot] = total
     ordered = gathered.slot.copy()
@@ -226,13 +234,37 @@ def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
 _NOBODY = np.zeros(0, dtype=np.int64)
 
 
-def _nearest(best: Integers) -> tuple[Integers, Integers]:
-    """Return the collection of the best rank and that rank, (queries, slots) each."""
-    if not len(best):
-        return np.zeros(best.shape[1:], np.int32), np.full(best.shape[1:], FAR, dtype=np.int32)
-    if len(best) == 1:
-        return np.zeros(best.shape[1:], np.int32), best[0]
-    return best.argmin(axis=0).astype(np.int32), best.min(axis=0)
+def _repeated(
+    member: Sequence[Booleans],
+    place: Sequence[npt.NDArray[np.int64]],
+    collection: Sequence[int],
+    shape: tuple[int, int],
+) -> Booleans:
+    """Tell for which queries a chunk was found in several collections, (queries,)."""
+    queries, width = shape
+    found = np.zeros(queries * (width + 1), dtype=np.int8)
+    for one in sorted(set(collection)):
+        held = np.zeros(len(found), dtype=np.bool_)
+        for i in (i for i, other in enumerate(collection) if other == one):
+            held[place[i][member[i]]] = True
+        found += held
+    several: Booleans = np.any(found.reshape(queries, width + 1)[:, :width] > 1, axis=1)
+    return several
+
+
+def _earliest_first(nearest: Integers, far: int) -> Integers:
+    """Return the slots by best rank, node and slot, those not retrieved last by slot."""
+    width = nearest.shape[1]
+    bits = int(width).bit_length()
+    # One integer holds all three, and one sort of numbers gives their order.
+    small = (far + 1) << bits < 2**31
+    key: npt.NDArray[np.signedinteger[Any]]
+    key = nearest.astype(np.int32) if small else nearest.astype(np.int64)
+    key <<= bits
+    key |= np.arange(width, dtype=key.dtype)
+    key.sort(axis=1)
+    key &= (1 << bits) - 1
+    return key.astype(np.int32, copy=False)
 
 
 def _best_node(by_node: Floats, best: Integers) -> tuple[Floats, Integers, Integers]:
@@ -243,7 +275,7 @@ def _best_node(by_node: Floats, best: Integers) -> tuple[Floats, Integers, Integ
     node = np.where(top & holds, best, FAR).argmin(axis=0)
     total = np.take_along_axis(by_node, node[None], axis=0)[0]
     rank = np.take_along_axis(best, node[None], axis=0)[0]
-    return total, rank.astype(np.int64) * len(best) + node, node.astype(np.int32)
+    return total, np.minimum(rank, 2**24).astype(np.int64) * len(best) + node, node.astype(np.int32)
 
 
 def _groups(
@@ -259,34 +291,48 @@ def _groups(
 
 
 def _as_one(
-    slots: Slots, lists: Sequence[RankedList], member: Sequence[Booleans], group: Sequence[int]
+    scores: Sequence[Floats],
+    member: Sequence[Booleans],
+    place: Sequence[npt.NDArray[np.int64]] | None,
+    columns: int,
 ) -> list[Booleans]:
     """Cut lists that are read as one to the length of the longest of them, by score.
 
     That is what one list over all their chunks would hold: else the tail of a small collection
-    would set the scale for all. A chunk that several of them hold counts once.
+    would set the scale for all. A chunk that several of them hold counts once; `place` says where
+    each stands in a flat table of so many columns, None where no chunk is repeated.
     """
-    if len(group) == 1:
-        return [member[group[0]]]
-    queries, width = slots.chunk.shape
-    row = np.arange(queries)[:, None] * (width + 1)
-    joint = np.full(queries * (width + 1), -np.inf)
-    for i in group:
-        own, place = np.where(member[i], lists[i].score, -np.inf), row + slots.pointer[i]
-        joint[place] = np.maximum(joint[place], own)
-    rising_scores = np.sort(-joint.reshape(queries, width + 1)[:, :width], axis=1)
-    longest = np.max([member[i].sum(axis=1) for i in group], axis=0)
-    last = np.clip(longest - 1, 0, max(width - 1, 0))[:, None]
-    least = -np.take_along_axis(rising_scores, last, axis=1) if width else np.zeros((queries, 1))
-    return [member[i] & (lists[i].score >= least) for i in group]
+    if len(scores) == 1:
+        return list(member)
+    inside = [np.where(m, score, -np.inf) for m, score in zip(member, scores, strict=True)]
+    queries = len(inside[0])
+    if place is None:
+        joint = np.concatenate(inside, axis=1)
+    else:
+        joint = np.full(queries * columns, -np.inf)
+        for own, at in zip(inside, place, strict=True):
+            joint[at] = np.maximum(joint[at], own)
+        joint = joint.reshape(queries, columns)
+    if not joint.shape[1]:
+        return list(member)
+    rising = -joint
+    longest = np.max([m.sum(axis=1) for m in member], axis=0)
+    last = np.clip(longest - 1, 0, joint.shape[1] - 1)
+    if (last == last[0]).all():
+        rising.partition(int(last[0]), axis=1)
+    else:
+        rising.sort(axis=1)
+    least = -np.take_along_axis(rising, last[:, None], axis=1)
+    return [m & (score >= least) for m, score in zip(member, scores, strict=True)]
 
 
 def _scaled(scores: Sequence[Floats], member: Sequence[Booleans]) -> list[Floats]:
     """Bring the lists of one group to [0, 1] together."""
     if len(scores) == 1:
         return [minmax(scores[0], member[0])]
-    scaled = minmax(np.concatenate(scores, axis=1), np.concatenate(member, axis=1))
-    return np.split(scaled, np.cumsum([score.shape[1] for score in scores])[:-1], axis=1)
+    ends = [_ends(score, inside) for score, inside in zip(scores, member, strict=True)]
+    low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    return [_between(s, inside, low, high, 1.0) for s, inside in zip(scores, member, strict=True)]
 
 
 def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
@@ -294,11 +340,23 @@ def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
 
     Members that all score the same get `equal`: 1 in the merge, 0 in tier 2.
     """
-    low = np.where(member, score, np.inf).min(axis=1, keepdims=True, initial=np.inf)
-    high = np.where(member, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    return _between(score, member, *_ends(score, member), equal)
+
+
+def _ends(score: Floats, member: Booleans) -> tuple[Floats, Floats]:
+    """Return the least and the largest score of each row's members, (queries, 1) each."""
+    low: Floats = np.where(member, score, np.inf).min(axis=1, keepdims=True, initial=np.inf)
+    high: Floats = np.where(member, score, -np.inf).max(axis=1, keepdims=True, initial=-np.inf)
+    return low, high
+
+
+def _between(score: Floats, member: Booleans, low: Floats, high: Floats, equal: float) -> Floats:
     with np.errstate(invalid="ignore"):
         span = high - low
-        scaled = np.divide(score - low, span, out=np.full(score.shape, equal), where=span > 0)
+        spread = span > 0
+        scaled = (score - low) / np.where(spread, span, 1.0)
+    if not spread.all():
+        scaled = np.where(spread, scaled, equal)
     return np.where(member, scaled, 0.0)
 
 

@@ -17,7 +17,7 @@ from retriever.encoders.cache import CrossEncoder
 from retriever.files import InputError
 from retriever.hooks import MergedFeatures
 from retriever.index.store import Index
-from retriever.order import rising
+from retriever.order import DECIMALS, by_score
 from retriever.stages.inject import Injected
 from retriever.stages.merge import minmax
 from retriever.types import AuditEvent, Booleans, Floats, Integers, Ranking, Reranked, Slots
@@ -36,7 +36,6 @@ __all__ = [
 T = TypeVar("T", bound=np.generic)
 
 Policy = Literal["domain", "general", "none"]
-DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -229,7 +228,7 @@ def _ordered(
     """
     places = score.shape[1]
     numbers = ~np.isnan(score)
-    again = rising(np.where(numbers, -score, np.inf))
+    again = by_score(score, numbers)
     order = pooled.order.copy()
     order[:, :places] = np.take_along_axis(pooled.order[:, :places], again, axis=1)
     shown = _merged_scores(injected, merged)

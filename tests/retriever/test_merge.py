@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from retriever.config import MergeConfig
-from retriever.order import rising
+from retriever.order import by_score
 from retriever.stages.merge import merge
 from retriever.stages.recall import cut, lay_out
 from retriever.types import Found, ListId, RankedList, Ranking, Routing, Slots
@@ -212,19 +212,34 @@ def test_ranking_is_a_permutation_of_the_union_in_total_order(
     assert keys == sorted(keys)
 
 
-@given(
-    keys=st.lists(
-        st.lists(st.sampled_from([0.0, -0.0, 1.0, 2.5, np.inf, -np.inf]), min_size=6, max_size=6),
-        min_size=1,
-        max_size=5,
-    )
-)
-def test_rising_keeps_equal_keys_in_order(keys: list[list[float]]) -> None:
-    table = np.array(keys)
-    expected = np.argsort(table, axis=1, kind="stable")
-    assert rising(table).tolist() == expected.tolist()
+SCORES = st.sampled_from([0.0, -0.0, 1.0, 1.0 + 1e-12, 2.5, -3.0, 1e-12, np.nan, -np.inf, 1e30])
 
 
-def test_rising_of_many_equal_keys_is_stable() -> None:
-    table = np.random.default_rng(0).integers(0, 9, (20, 700)).astype(np.float64)
-    assert rising(table).tolist() == np.argsort(table, axis=1, kind="stable").tolist()
+@given(data=st.data(), width=st.integers(0, 7), queries=st.integers(1, 4))
+def test_places_go_by_score_then_by_what_is_earlier(
+    data: st.DataObject, width: int, queries: int
+) -> None:
+    def drawn(values: st.SearchStrategy[object], kind: type) -> np.ndarray:
+        row = st.lists(values, min_size=width, max_size=width)
+        table = data.draw(st.lists(row, min_size=queries, max_size=queries))
+        return np.array(table, dtype=kind).reshape(queries, width)
+
+    score, inside = drawn(SCORES, np.float64), drawn(st.booleans(), np.bool_)
+    earlier = drawn(st.integers(0, 2**20), np.int32)
+    found = by_score(score, inside, earlier)
+    for q in range(queries):
+
+        def rank(place: int, q: int = q) -> tuple[object, ...]:
+            value = score[q, place]
+            number = bool(np.isfinite(value))
+            if not inside[q, place]:
+                return (2, 0.0, 0.0, 0, place)
+            return (0, not number, -value if number else 0.0, int(earlier[q, place]), place)
+
+        assert found[q].tolist() == sorted(range(width), key=rank)
+
+
+def test_places_keep_their_order_when_scores_are_equal() -> None:
+    score = np.random.default_rng(0).integers(0, 9, (20, 700)).astype(np.float64)
+    expected = np.argsort(-score, axis=1, kind="stable")
+    assert by_score(score, np.ones(score.shape, np.bool_)).tolist() == expected.tolist()
