@@ -126,22 +126,31 @@ def power_of_mean(
 
     `difference` and `deviation` in the metric's unit. One-sided: in the difference's direction.
     """
-    from scipy.special import nctdtr, stdtrit
+    from scipy.special import ndtr, stdtrit
 
     if n < 2:
         return 0.0
     if deviation <= 0:
         return 1.0 if difference else alpha
-    tail = alpha if one_sided else alpha / 2
-    critical = float(stdtrit(n - 1, 1 - tail))
+    critical = float(stdtrit(n - 1, 1 - (alpha if one_sided else alpha / 2)))
     noncentrality = abs(difference) / deviation * math.sqrt(n)
-    if noncentrality - critical > 8:  # a miss has a chance below 1e-9; scipy gives NaN further out
-        return 1.0
-    beyond = 1 - float(nctdtr(n - 1, noncentrality, critical))
-    # The other tail's chance is below that of a normal below -noncentrality; scipy gives NaN there.
-    if one_sided or noncentrality > 6:
-        return beyond
-    return beyond + float(nctdtr(n - 1, noncentrality, -critical))
+    reach = critical * _spreads(n - 1)
+    beyond = float(ndtr(noncentrality - reach).mean())
+    return beyond if one_sided else beyond + float(ndtr(-noncentrality - reach).mean())
+
+
+@lru_cache(maxsize=64)
+def _spreads(freedom: int) -> Floats:
+    """Quantiles of the estimated over the true deviation, sqrt(chi^2 / freedom), evenly spread.
+
+    Averaging the normal tail over them gives the noncentral t's, to 1e-4; scipy's own function
+    returns NaN at some arguments.
+    """
+    from scipy.special import chdtri
+
+    places = (np.arange(4000) + 0.5) / 4000
+    quantiles: Floats = np.sqrt(chdtri(freedom, places) / freedom)
+    return quantiles
 
 
 def power_of_rate(
