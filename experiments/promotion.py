@@ -19,6 +19,7 @@ from experiments.tracking import (
     quiet_mlflow,
 )
 from retriever import Index
+from retriever.config import load_config
 from retriever.files import InputError
 
 __all__ = ["Promoted", "promote", "save_model"]
@@ -37,21 +38,21 @@ class Promoted:
     uri: str
 
 
-def save_model(run: RecordedRun, folder: Path) -> None:
-    """Write the MLflow model of a run: code, configuration, index and lexicon; no pickle.
+def save_model(folder: Path, *, config: Path, index: Path, fingerprint: str) -> None:
+    """Write the MLflow model of a configuration: code, YAML, index and lexicon; no pickle.
 
-    It loads on a machine that has this package and no network. Raises InputError where the run's
-    index has gone or changed.
+    `config` is a YAML file, `index` a folder whose fingerprint must be `fingerprint`. The model
+    loads on a machine that has this package and no network. Raises InputError where the index has
+    gone or changed.
     """
-    config = run.config
-    place = Path(run.record["index"]["path"])
-    opened = Index.open(place)
-    if opened.manifest.fingerprint != run.record["index"]["fingerprint"]:
+    opened = Index.open(index)
+    if opened.manifest.fingerprint != fingerprint:
         raise InputError(
-            "the index is not the one the run was made with", path=place, fix="evaluate anew"
+            "the index is not the one the run was made with", path=index, fix="evaluate anew"
         )
-    artifacts = {"config": str(run.path / "config.yaml"), "index": str(place)}
-    lexicon = config.model_dump(mode="json")["plugins"].get("biomed", {}).get("lexicon", {})
+    artifacts = {"config": str(config), "index": str(index)}
+    loaded = load_config(config)
+    lexicon = loaded.model_dump(mode="json")["plugins"].get("biomed", {}).get("lexicon", {})
     if lexicon.get("path"):
         artifacts["lexicon"] = str(lexicon["path"])
     for number, overlay in enumerate(lexicon.get("overlays") or ()):
@@ -96,7 +97,12 @@ def promote(
     uri = default_tracking_uri(store)
     with tempfile.TemporaryDirectory(dir=_scratch(store)) as scratch:
         model = Path(scratch) / FOLDER
-        save_model(run, model)
+        save_model(
+            model,
+            config=run.path / "config.yaml",
+            index=Path(run.record["index"]["path"]),
+            fingerprint=run.record["index"]["fingerprint"],
+        )
         if run_id is None:
             run_id = _log(run, uri, experiment, store)
         client = open_client(uri)

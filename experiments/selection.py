@@ -28,9 +28,15 @@ __all__ = [
     "Judgement",
     "Partition",
     "choose",
+    "folds",
+    "gaps",
+    "in_words",
     "judge",
+    "needs_folds",
+    "overfit_gap",
     "partition",
     "smallest_difference",
+    "undivided",
 ]
 
 ALPHA, POWER = 0.05, 0.8
@@ -126,6 +132,23 @@ def folds(gold: GoldSet, query_ids: Sequence[str], k: int, seed: int) -> tuple[P
     return tuple(found)
 
 
+def undivided(gold: GoldSet, query_ids: Sequence[str], seed: int) -> Partition:
+    """Return train and validation, 3 to 1, of all queries: nothing is left to judge on.
+
+    Of the configuration that is given out after a nested cross-validation.
+    """
+    found = make_splits(
+        {q: gold.queries[q] for q in query_ids},
+        {q: gold.qrels[q] for q in query_ids},
+        {"train": 0.75, "validation": 0.25},
+        seed=f"sweep {seed}",
+        relevant_from=gold.relevant_from,
+    ).assignment
+    train = tuple(q for q in query_ids if found[q] == "train")
+    validation = tuple(q for q in query_ids if found[q] == "validation")
+    return Partition(train or validation, validation or train, ())
+
+
 def needs_folds(queries: int) -> bool:
     """Tell whether a set is too small to be split three ways."""
     return queries < CROSS_VALIDATION_BELOW
@@ -149,16 +172,24 @@ def choose(
     `validation` holds each candidate's values by query. The standard error is that of the paired
     differences from the best one.
     """
-    means = [float(values.mean()) for values in validation]
-    best = int(np.argmax(means))
-    within = []
-    for i, values in enumerate(validation):
-        differences = validation[best] - values
-        error = differences.std(ddof=1) / math.sqrt(len(differences)) if len(values) > 1 else 0.0
-        if i == best or means[best] - means[i] <= error:
-            within.append(i)
-    chosen = min(within, key=lambda i: (candidates[i].changed, -means[i], candidates[i].number))
+    found = gaps(validation)
+    within = [i for i, (behind, error) in enumerate(found) if behind <= error]
+    chosen = min(within, key=lambda i: (candidates[i].changed, found[i][0], candidates[i].number))
     return candidates[chosen], validation[chosen]
+
+
+def gaps(validation: Sequence[Floats]) -> list[tuple[float, float]]:
+    """Return how far each candidate's mean is behind the best one, and the standard error of that.
+
+    `validation` holds each candidate's values by query; the error is that of paired differences.
+    """
+    best = max(validation, key=lambda values: float(values.mean()))
+    found = []
+    for values in validation:
+        lost = best - values
+        error = float(lost.std(ddof=1)) / math.sqrt(len(lost)) if len(lost) > 1 else 0.0
+        found.append((float(best.mean()) - float(values.mean()), error))
+    return found
 
 
 @dataclass(frozen=True)
@@ -228,6 +259,36 @@ def judge(default: Floats, chosen: Floats, deviation: float | None, seed: int = 
         verdict,
         words,
     )
+
+
+def overfit_gap(gains: Sequence[float], queries: Sequence[int], difference: float) -> float:
+    """Return the gain on train less that on test: what tuning promised and did not keep.
+
+    `gains` are those of the chosen over the default on the train queries of each fold, weighted by
+    the `queries` that the fold judges; without folds there is one.
+    """
+    return float(np.average(gains, weights=queries)) - difference
+
+
+def in_words(judgement: Judgement, *, varied: bool, changed: int, folds: int) -> str:
+    """Return the verdict as a sentence.
+
+    `varied`: whether trials scored differently; `changed`: how many parameters the chosen
+    configuration changes. With folds the test judges the procedure, fold by fold, and not the
+    configuration that is given out.
+    """
+    if not varied:
+        return "no variation: every trial scored the same; the default is kept"
+    kept = "the default is kept: on validation nothing was better by more than a standard error"
+    if folds:
+        verdict = f"tuned and judged fold by fold: {judgement.words}"
+        return verdict if changed else f"{kept}; {verdict}"
+    if changed:
+        return judgement.words
+    if judgement.smallest is None:
+        return kept
+    noticed = f"a difference of {judgement.smallest:.3f} would be noticed"
+    return f"{kept}; on {judgement.queries} queries {noticed}"
 
 
 def smallest_difference(deviation: float | None, queries: int) -> float | None:

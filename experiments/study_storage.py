@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import re
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -26,8 +27,11 @@ def journal_url(path: Path) -> str:
 
 def shown_url(url: str) -> str:
     """Return a URL without its password."""
-    password = urlsplit(url).password if "://" in url else None
-    return url.replace(f":{password}@", ":***@") if password else url
+    if "://" not in url:
+        return url
+    password = urlsplit(url).password
+    bare = url.replace(f":{password}@", ":***@") if password else url
+    return re.sub(r"(?i)([?&]passw(?:or)?d=)[^&]*", r"\1***", bare)
 
 
 @contextmanager

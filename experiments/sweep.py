@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,14 +29,27 @@ from experiments.selection import (
     Partition,
     choose,
     folds,
+    gaps,
+    in_words,
     judge,
     needs_folds,
+    overfit_gap,
     partition,
     smallest_difference,
+    undivided,
 )
 from experiments.space import Space
 from experiments.study_plan import StudyPlan, code_version, refuse_mismatch, space_record
-from experiments.study_storage import open_storage, quiet_optuna
+from experiments.study_storage import open_storage, quiet_optuna, shown_url
+from experiments.sweep_record import (
+    constraints_of,
+    differences,
+    failures,
+    importances,
+    parameter_records,
+    pareto,
+    trial_table,
+)
 from experiments.trials import DEFAULT, REASON, Counts, Progress, Worker, count
 from experiments.workers import helpers
 from gold import GoldSet
@@ -45,7 +59,6 @@ from retriever.types import Floats
 
 if TYPE_CHECKING:
     from optuna import Study
-    from optuna.trial import FrozenTrial
 
 __all__ = ["NoFinishedTrialError", "Sweep", "SweepSettings", "run_sweep"]
 
@@ -116,6 +129,7 @@ class _Tuned:
     validation: Mapping[str, float]
     train: Mapping[str, float]
     varied: bool
+    considered: Sequence[Mapping[str, Any]]
     default_test: Floats = field(default_factory=lambda: np.zeros(0))
     chosen_test: Floats = field(default_factory=lambda: np.zeros(0))
 
@@ -150,7 +164,7 @@ def run_sweep(
         parts = folds(gold, query_ids, wanted, settings.seed)
         say(runner.resolution(len(query_ids), f"{wanted} folds of {gold.name}"))
         tuned = [runner.tune(part, f"/fold-{i}") for i, part in enumerate(parts, start=1)]
-        final = runner.tune(_without_test(query_ids, parts), "")
+        final = runner.tune(undivided(gold, query_ids, settings.seed), "")
         default = np.concatenate([one.default_test for one in tuned])
         chosen = np.concatenate([one.chosen_test for one in tuned])
     else:
@@ -166,7 +180,9 @@ def run_sweep(
         "seconds_per_trial": round(runner.seconds / runner.done, 6) if runner.done else None,
     }
     write_atomically(settings.out / "best.yaml", final.config.to_yaml().encode())
-    write_table(settings.out / "trials.parquet", trial_table(final.study, final.plan))
+    scratch = settings.out / ".trials.parquet"
+    write_table(scratch, trial_table(final.study, final.plan))
+    scratch.replace(settings.out / "trials.parquet")
     text = json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(settings.out / "sweep.json", f"{text}\n".encode())
     trials = [(c.number, c.overrides) for c in candidates_of(final.study, final.plan)]
@@ -316,8 +332,10 @@ class _Runner:
         few = _best(candidates, CANDIDATES)
         if varied and plan.profiles and counts.finished > plan.shared_trials:
             few = [self.of_rows(study, plan, train), *few]
+        simple = None
         if varied:
-            few.append(simplified(few[0], space, self.base, train, name))
+            simple = simplified(few[0], space, self.base, train, name)
+            few.append(simple)
         default = next(c for c in candidates if not c.changed)
         few = [default, *(c for c in few if c.changed)] if varied else [default]
         configs = [self.base.with_overrides(c.overrides) for c in few]
@@ -347,6 +365,20 @@ class _Runner:
                 "chosen": best.train,
             },
             varied=varied,
+            considered=[
+                {
+                    "trial": one.number,
+                    "parameters": dict(one.overrides),
+                    "changed": one.changed,
+                    "simplified": one is simple,
+                    "train": one.train,
+                    "validation": float(on_held.mean()),
+                    "behind": behind,
+                    "error": error,
+                    "chosen": one is best,
+                }
+                for one, on_held, (behind, error) in zip(few, values, gaps(values), strict=True)
+            ],
             default_test=scored[0],
             chosen_test=scored[1],
         )
@@ -369,7 +401,7 @@ def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:
     found = []
     for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
         is_default = bool(trial.user_attrs.get(DEFAULT))
-        if not is_default and any(value > 0 for value in _constraints(trial)):
+        if not is_default and any(value > 0 for value in constraints_of(trial)):
             continue
         overrides = {} if is_default else space.overrides(trial.params)
         changed = sum(value != stored_default.get(path) for path, value in trial.params.items())
@@ -382,12 +414,6 @@ def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:
             )
         )
     return sorted(found, key=lambda c: (c.changed > 0, c.number))
-
-
-def _constraints(trial: "FrozenTrial") -> list[float]:
-    from optuna.study._constrained_optimization import _get_constraints_from_system_attrs
-
-    return list(_get_constraints_from_system_attrs(trial.system_attrs).values())
 
 
 def _best(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
@@ -443,17 +469,6 @@ def simplified(
     return Candidate(best.number, overrides, changed, mean)
 
 
-def _without_test(query_ids: Sequence[str], parts: Sequence[Partition]) -> Partition:
-    """Return train and validation over all queries: the first fold's own, its test divided too."""
-    first = parts[0]
-    quarter = max(1, len(first.test) // 4)
-    return Partition(
-        tuple(sorted({*first.train, *first.test[quarter:]})),
-        tuple(sorted({*first.validation, *first.test[:quarter]})),
-        (),
-    )
-
-
 def _why_none(study: "Study") -> str:
     reasons = [trial.user_attrs[REASON] for trial in study.trials if REASON in trial.user_attrs]
     return (
@@ -474,18 +489,28 @@ def _record(
 ) -> dict[str, Any]:
     """Return what sweep.json holds."""
     plan, memo = final.plan, retriever.memo
-    words = judgement.words
-    if not final.varied:
-        words = f"no variation: every trial scored the same, the default is kept; {words}"
-    elif not final.chosen.changed:
-        words = f"the default is kept: nothing better was found on validation; {words}"
+    space = plan.parameters()
+    finished = trial_table(final.study, plan)
     return {
         "format": FORMAT,
+        "kind": "sweep",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "study": settings.study,
-        "storage": settings.storage,
+        "storage": shown_url(settings.storage),
         "objective": list(plan.objectives),
-        "gold": {"name": gold.name, "split": gold.split, "digest": gold.digest},
+        "gold": {
+            "name": gold.name,
+            "path": str(gold.path.resolve()),
+            "split": gold.split,
+            "digest": gold.digest,
+        },
         "index": plan.index,
+        "base": plan.base.fingerprint,
+        "space": {
+            "name": space.name,
+            "digest": plan.asked,
+            "parameters": parameter_records(space, plan.base, final.config),
+        },
         "sampler": settings.sampler,
         "seed": settings.seed,
         "workers": settings.workers,
@@ -494,7 +519,10 @@ def _record(
         "finished": final.counts.finished,
         "unique": final.unique,
         "failed": final.counts.failed,
-        "parameters_swept": [p.path for p in plan.parameters().parameters],
+        "failures": failures(final.study, plan),
+        "max_drop": settings.max_drop,
+        "outside_constraints": finished["keeps"].count(False),
+        "parameters_swept": [p.path for p in space.parameters],
         "inert": dict(plan.inert),
         "conditional": list(plan.conditional),
         "best": {
@@ -502,13 +530,18 @@ def _record(
             "parameters": dict(final.chosen.overrides),
             "changed": final.chosen.changed,
             "config": str(settings.out / "best.yaml"),
+            "differences": differences(plan.base, final.config),
         },
+        "candidates": list(final.considered),
+        "importance": importances(final.study),
         "train": final.train,
         "validation": final.validation,
         "test": judgement.to_json(),
-        "overfit_gap": None
-        if wanted
-        else (final.train["chosen"] - final.train["default"]) - judgement.difference,
+        "overfit_gap": overfit_gap(
+            [one.train["chosen"] - one.train["default"] for one in tuned],
+            [len(one.chosen_test) for one in tuned],
+            judgement.difference,
+        ),
         "by_fold": [
             {
                 "queries": len(one.chosen_test),
@@ -523,7 +556,9 @@ def _record(
         else [],
         "pareto": pareto(final.study, plan) if len(plan.objectives) > 1 else [],
         "verdict": judgement.verdict,
-        "verdict_in_words": words,
+        "verdict_in_words": in_words(
+            judgement, varied=final.varied, changed=final.chosen.changed, folds=wanted
+        ),
         "memo": {
             "hits": memo.hits,
             "misses": memo.misses,
@@ -532,39 +567,3 @@ def _record(
             "refused": memo.refused,
         },
     }
-
-
-def pareto(study: "Study", plan: StudyPlan) -> list[dict[str, Any]]:
-    """Return the trials that no other beats in every objective: number, values, overrides."""
-    space = plan.parameters()
-    return [
-        {
-            "trial": trial.number,
-            "values": list(trial.values),
-            "parameters": {} if trial.user_attrs.get(DEFAULT) else space.overrides(trial.params),
-        }
-        for trial in study.best_trials
-    ]
-
-
-def trial_table(study: "Study", plan: StudyPlan) -> dict[str, Any]:
-    """Return the finished trials as columns: number, seconds, objectives, parameters.
-
-    A parameter that a trial did not read is null; choices are text.
-    """
-    from optuna.trial import TrialState
-
-    trials = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    columns: dict[str, Any] = {
-        "trial": [trial.number for trial in trials],
-        "seconds": [t.duration.total_seconds() if t.duration else None for t in trials],
-    }
-    for i, name in enumerate(plan.objectives):
-        columns[f"objective:{name}"] = [float(trial.values[i]) for trial in trials]
-    for parameter in plan.parameters().parameters:
-        values = [trial.params.get(parameter.path) for trial in trials]
-        if parameter.kind == "choice":
-            read = [parameter.path in trial.params for trial in trials]
-            values = [json.dumps(v) if r else None for v, r in zip(values, read, strict=True)]
-        columns[f"parameter:{parameter.path}"] = values
-    return columns

@@ -15,7 +15,7 @@ import time
 import urllib.request
 import uuid
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import entry_points
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import URL
 
 __all__ = [
+    "ChildRun",
     "DatasetRecord",
     "TrackedRun",
     "check_tracking",
@@ -74,6 +75,16 @@ class DatasetRecord:
     name: str
     digest: str
     source: str
+
+
+@dataclass(frozen=True)
+class ChildRun:
+    """A run below another, such as one trial of a sweep: values and tags, and no files."""
+
+    name: str
+    parameters: Mapping[str, object]
+    metrics: Mapping[str, float | None]
+    tags: Mapping[str, str]
 
 
 @dataclass(frozen=True)
@@ -135,6 +146,8 @@ def log_run(
     tags: Mapping[str, str],
     artifact_root: Path | None = None,
     pages: Mapping[str, str] | None = None,
+    steps: Mapping[str, Sequence[tuple[int, float]]] | None = None,
+    children: Sequence[ChildRun] = (),
 ) -> TrackedRun:
     """Log one finished run and return where it went.
 
@@ -142,7 +155,8 @@ def log_run(
     `metrics` are keyed by our names; MLflow gets `hit_at_5` for `hit@5`. `artifacts` is a folder,
     copied whole; `pages` are files that go beside them, text by name. `artifact_root` is where a
     new experiment in a database keeps its files (a SQLite database by default beside itself); a
-    tracking server decides for itself.
+    tracking server decides for itself. `steps` are metrics with a value a step, (step, value), in
+    batches of a thousand; `children` are logged as runs below this one.
 
     The experiment is created when missing, and so is a SQLite database, by one process at a time.
     A run that cannot be logged to its end is marked FAILED. Unless their variables are set
@@ -168,20 +182,15 @@ def log_run(
         with _one_process(uri):
             client = open_client(uri)
             experiment_id = _experiment_id(client, experiment, _artifact_uri(uri, artifact_root))
-            run_id = client.create_run(experiment_id, run_name=name, tags=dict(tags)).info.run_id
-            try:
-                _log_values(client, run_id, logged_parameters, logged_metrics)
+            with _new_run(client, experiment_id, name, tags) as run_id:
+                _log_values(client, run_id, logged_parameters, logged_metrics, steps or {})
                 _log_dataset(client, run_id, dataset)
                 client.log_artifacts(run_id, str(artifacts))
                 for page, text in (pages or {}).items():
                     client.log_text(run_id, text, page)
-                if in_full:
-                    text = json.dumps(in_full, indent=1, ensure_ascii=False)
-                    client.log_text(run_id, text, FULL_PARAMETERS)
-                client.set_terminated(run_id)
-            except BaseException:
-                client.set_terminated(run_id, "FAILED")
-                raise
+                _log_in_full(client, run_id, in_full)
+                for child in children:
+                    _log_child(client, experiment_id, run_id, child)
     except (MlflowException, SQLAlchemyError, ImportError, OSError, sqlite3.Error) as error:
         raise _unusable(uri, error) from error
     skipped = {"undefined_metrics": undefined, "parameters_in_full": tuple(in_full)}
@@ -527,13 +536,51 @@ def _experiment_id(client: "MlflowClient", name: str, artifact_uri: str | None) 
     return str(found.experiment_id)
 
 
+@contextmanager
+def _new_run(
+    client: "MlflowClient", experiment_id: str, name: str, tags: Mapping[str, str]
+) -> Iterator[str]:
+    """Offer the id of a new run, which ends as FINISHED, or as FAILED on any exception."""
+    run_id = str(client.create_run(experiment_id, run_name=name, tags=dict(tags)).info.run_id)
+    try:
+        yield run_id
+        client.set_terminated(run_id)
+    except BaseException:
+        client.set_terminated(run_id, "FAILED")
+        raise
+
+
+def _log_child(client: "MlflowClient", experiment_id: str, parent_id: str, child: ChildRun) -> None:
+    parameters, in_full = _parameters(child.parameters)
+    metrics, _ = _metrics(child.metrics)
+    tags = {**child.tags, "mlflow.parentRunId": parent_id}
+    with _new_run(client, experiment_id, child.name, tags) as run_id:
+        _log_values(client, run_id, parameters, metrics, {})
+        _log_in_full(client, run_id, in_full)
+
+
+def _log_in_full(client: "MlflowClient", run_id: str, in_full: Mapping[str, str]) -> None:
+    if in_full:
+        text = json.dumps(in_full, indent=1, ensure_ascii=False)
+        client.log_text(run_id, text, FULL_PARAMETERS)
+
+
 def _log_values(
-    client: "MlflowClient", run_id: str, parameters: Mapping[str, str], metrics: Mapping[str, float]
+    client: "MlflowClient",
+    run_id: str,
+    parameters: Mapping[str, str],
+    metrics: Mapping[str, float],
+    steps: Mapping[str, Sequence[tuple[int, float]]],
 ) -> None:
     from mlflow.entities import Metric, Param
 
     now = int(time.time() * 1000)
     values = [Metric(key, value, now, 0) for key, value in metrics.items()]
+    values += [
+        Metric(key.replace("@", "_at_"), value, now, step)
+        for key, series in steps.items()
+        for step, value in series
+    ]
     texts = [Param(key, text) for key, text in parameters.items()]
     for start in range(0, len(texts), _PARAMETERS_A_BATCH):
         client.log_batch(run_id, params=texts[start : start + _PARAMETERS_A_BATCH])

@@ -34,8 +34,9 @@ def validate(
 ) -> None:
     """Check a space against the configuration tree."""
     from experiments.space import load_space
+    from retriever.encoders.models import resolved
 
-    found, base = load_space(space), config_from(config, sets)
+    found, base = load_space(space), resolved(config_from(config, sets))
     found.check(base, space)
     outside = found.outside(base)
     if as_json:

@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from retriever import Retriever
 
 
+PAGE = "sweep.html"
+FAULTS_SHOWN = 5
+
+
 class _RunByDefault(TyperGroup):
     """Takes what is no subcommand for the arguments of `run`."""
 
@@ -91,6 +95,8 @@ def run(
     verify_memo: Annotated[
         int, typer.Option("--verify-memo", min=0, help="Replay this many trials without a memo.")
     ] = 0,
+    track: Annotated[bool, typer.Option(help="Log the sweep to MLflow.")] = True,
+    experiment: Annotated[str, typer.Option("--experiment", help="MLflow experiment.")] = "assay",
     as_json: Json = False,
 ) -> None:
     """Tune a configuration on a gold set, and say whether it is better than the default.
@@ -101,7 +107,9 @@ def run(
     from experiments.space import load_space
     from experiments.study_storage import journal_url
     from experiments.sweep import NoFinishedTrialError, SweepSettings, run_sweep
+    from experiments.tracking import check_tracking, default_tracking_uri
     from gold import load
+    from reports.page import refuse_foreign_page
     from retriever.store import store_folder
 
     asked = config_from(config, sets)
@@ -109,6 +117,8 @@ def run(
     wanted = load_space(space)
     judged = load(gold, split or asked.evaluation.split)
     tested = load(gold, test_split) if test_split else None
+    if track:
+        check_tracking(default_tracking_uri(store_folder()), experiment)
     retriever = _open(judged, index, config, sets, memory, quiet=as_json)
     name = study or f"{judged.name}-{judged.split}-{wanted.name}"
     folder = out or store_folder() / "sweeps" / name
@@ -129,6 +139,7 @@ def run(
         profiles=profiles,
     )
     folder.mkdir(parents=True, exist_ok=True)
+    refuse_foreign_page(folder / PAGE)
     warm_up(as_json)
     try:
         with _progress(trials, quiet=as_json) as progress:
@@ -143,12 +154,34 @@ def run(
         say(f"assay: {error}")
         raise typer.Exit(NEGATIVE) from error
     verified = _verify(found, judged, retriever, verify_memo) if verify_memo else None
+    _write_report(folder, folder / PAGE)
+    tracked = _track(found, retriever, experiment) if track else None
     if as_json:
-        print_json({**found.record, "verified_memo": verified})
+        print_json({**found.record, "verified_memo": verified, "mlflow": tracked})
         return
     _show(found)
     if verified is not None:
         typer.echo(f"memo: {verified['words']}")
+    typer.echo(f"report: {folder / PAGE}")
+    if tracked:
+        typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
+        typer.echo(f"the model: {tracked['load']}")
+        for what, names in tracked["skipped"].items():
+            typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
+
+
+@app.command("report")
+def report(
+    sweep: Annotated[Path, typer.Argument(help="The folder of a sweep.")],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="The page to write, by default in the folder."),
+    ] = None,
+) -> None:
+    """Write the page of a sweep anew; nothing is searched, only the folder is read."""
+    place = out or sweep / PAGE
+    _write_report(sweep, place)
+    typer.echo(f"page: {place}")
 
 
 @app.command("worker")
@@ -180,6 +213,27 @@ def worker(
         cache=vector_cache(),
     )
     say(f"{study}: {counts.finished} trials finished, {counts.failed} failed")
+
+
+def _write_report(folder: Path, place: Path) -> None:
+    from reports.page import write_page
+    from reports.sweep import read_sweep, to_html
+
+    write_page(place, to_html(read_sweep(folder)))
+
+
+def _track(found: "Sweep", retriever: "Retriever", experiment: str) -> dict[str, Any]:
+    from experiments.sweep_tracking import track_sweep
+    from retriever.store import store_folder
+
+    return track_sweep(
+        found.path,
+        found.record,
+        retriever.index,
+        experiment,
+        store_folder(),
+        retriever.config.model_dump(mode="json"),
+    )
 
 
 def _open(
@@ -231,6 +285,9 @@ def _show(found: "Sweep") -> None:
             f"{part:<10} {figures['queries']:>5} queries  {name} default {figures['default']:.4f}  "
             f"chosen {figures['chosen']:.4f}"
         )
+    for failure in record["failures"][:FAULTS_SHOWN]:
+        typer.echo(f"failed: {len(failure['trials'])} trials: {failure['reason']}")
+    typer.echo(f"gained on train and not on test: {record['overfit_gap']:+.4f}")
     typer.echo(f"verdict: {record['verdict_in_words']}")
     typer.echo(f"best configuration: {record['best']['config']}")
 

@@ -91,6 +91,18 @@ def test_shipped_table_is_pinned_and_its_quick_rows_need_no_data() -> None:
     assert all((ROOT / row.gold).is_dir() for row in quick)
 
 
+def test_quick_rows_of_the_shipped_table_hold(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, smoke_vectors: Path
+) -> None:
+    store = tmp_path / "store"
+    (store / "cache").mkdir(parents=True)
+    smoke_vectors.mkdir(exist_ok=True)
+    (store / "cache" / "vectors").symlink_to(smoke_vectors, target_is_directory=True)
+    monkeypatch.setenv("ASSAY_STORE", str(store))
+    monkeypatch.chdir(ROOT)
+    assert main(["--quick"]) == 0
+
+
 def test_gate_of_the_docs_loads_and_shows_every_rule(tmp_path: Path) -> None:
     from experiments.gate import Rule, load_gate
 

@@ -6,8 +6,9 @@ import pytest
 
 from experiments.space import load_space, space_from
 from retriever import InputError, RetrieverConfig
+from retriever.encoders.models import resolved
 
-BASE = RetrieverConfig()
+BASE = resolved(RetrieverConfig())
 
 
 def test_default_space_covers_what_it_says(assay) -> None:
