@@ -15,9 +15,9 @@ from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
 COLUMNS = ("query", "rank", "document_id", "chunk_id", "collection", "score", "text")
 
-with warnings.catch_warnings():
-    # MLflow wants the input annotated, and would then leave no room for a parameter.
-    warnings.simplefilter("ignore", UserWarning)
+# MLflow wants the input annotated, and would then leave no room for a parameter. It sets filters of
+# its own while it says so, which is why the warning is taken and not filtered.
+with warnings.catch_warnings(record=True):
 
     class SearchModel(PythonModel):
         """Search the index that lies beside the model, under its configuration."""
