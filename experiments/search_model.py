@@ -5,6 +5,7 @@ whose `predict` searches. Artifacts: `config` (YAML), `index` (a folder), and th
 where the configuration names some.
 """
 
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,47 +15,50 @@ from mlflow.pyfunc.model import PythonModel, PythonModelContext
 
 COLUMNS = ("query", "rank", "document_id", "chunk_id", "collection", "score", "text")
 
+# MLflow wants the input annotated, and would then leave no room for a parameter. It sets filters of
+# its own while it says so, which is why the warning is taken and not filtered.
+with warnings.catch_warnings(record=True):
 
-class SearchModel(PythonModel):
-    """Search the index that lies beside the model, under its configuration."""
+    class SearchModel(PythonModel):
+        """Search the index that lies beside the model, under its configuration."""
 
-    def load_context(self, context: PythonModelContext) -> None:
-        """Open index and configuration."""
-        from retriever import Index, Retriever
-        from retriever.config import load_config
+        def load_context(self, context: PythonModelContext) -> None:
+            """Open index and configuration."""
+            from retriever import Index, Retriever
+            from retriever.config import load_config
 
-        artifacts = {name: Path(place) for name, place in context.artifacts.items()}
-        config = load_config(artifacts["config"]).with_overrides(_lexicon(artifacts))
-        self.retriever = Retriever.open(Index.open(artifacts["index"]), config)
+            artifacts = {name: Path(place) for name, place in context.artifacts.items()}
+            config = load_config(artifacts["config"]).with_overrides(_lexicon(artifacts))
+            self.retriever = Retriever.open(Index.open(artifacts["index"]), config)
 
-    def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
-        """Return a data frame with a row a hit, best first, for every text of `query`.
+        def predict(self, context, model_input, params=None):  # type: ignore[no-untyped-def]
+            """Return a data frame with a row a hit, best first, for every text of `query`.
 
-        `model_input` is a data frame with the column `query`. `top_k` in `params` says how
-        many hits; 0 means what the configuration says.
-        """
-        import pandas as pd
+            `model_input` is a data frame with the column `query`. `top_k` in `params` says how
+            many hits; 0 means what the configuration says.
+            """
+            import pandas as pd
 
-        retriever = self.retriever
-        top_k = int((params or {}).get("top_k", 0))
-        if top_k > 0:
-            config = retriever.config.with_overrides({"trim.final_top_k": top_k})
-            retriever = retriever.with_config(config)
-        texts = [str(text) for text in model_input["query"]]
-        rows = [
-            (
-                result.query.text,
-                hit.rank,
-                hit.document_id,
-                hit.chunk_id,
-                hit.collection,
-                hit.score,
-                hit.text,
-            )
-            for result in (retriever.search_many(texts) if texts else ())
-            for hit in result.hits
-        ]
-        return pd.DataFrame(rows, columns=list(COLUMNS))
+            retriever = self.retriever
+            top_k = int((params or {}).get("top_k", 0))
+            if top_k > 0:
+                config = retriever.config.with_overrides({"trim.final_top_k": top_k})
+                retriever = retriever.with_config(config)
+            texts = [str(text) for text in model_input["query"]]
+            rows = [
+                (
+                    result.query.text,
+                    hit.rank,
+                    hit.document_id,
+                    hit.chunk_id,
+                    hit.collection,
+                    hit.score,
+                    hit.text,
+                )
+                for result in (retriever.search_many(texts) if texts else ())
+                for hit in result.hits
+            ]
+            return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
 def _lexicon(artifacts: Mapping[str, Path]) -> dict[str, Any]:

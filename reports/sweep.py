@@ -108,11 +108,15 @@ def to_html(sweep: SweepFolder) -> str:
                 for one in record["failures"][:FAILURES]
             ],
             "profiles": _profiles(record),
-            "conditions": {
-                path: _conditions(record["space"]["parameters"][path]["when"])
-                for path in record["space"]["parameters"]
-                if record["space"]["parameters"][path]["when"]
-            },
+            "inert": _grouped(record["inert"]),
+            "conditions": _grouped(
+                {
+                    path: _conditions(one["when"])
+                    for path, one in record["space"]["parameters"].items()
+                    if one["when"]
+                }
+            ),
+            "same": not record["folds"] and not record["best"]["changed"],
             "short": short,
             "signed": signed,
             "written": _written,
@@ -184,6 +188,14 @@ def _profiles(record: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"workflow": workflow, "cells": [(name, row.get(name)) for name in weights]}
         for workflow, row in found.items()
     ]
+
+
+def _grouped(words: Mapping[str, str]) -> dict[str, list[str]]:
+    """Return the paths that have the same words, by these."""
+    found: dict[str, list[str]] = {}
+    for path, text in words.items():
+        found.setdefault(text, []).append(path)
+    return found
 
 
 def _conditions(alternatives: Sequence[Mapping[str, Sequence[Any]]]) -> str:

@@ -31,7 +31,8 @@ class Trials:
 class Picture:
     """A picture in pixels: paths of dots, lines and marks, and what its axes say.
 
-    `default` and `chosen` are places of the two configurations, None where they have none there.
+    `default` and `chosen` are places of the two configurations on the axis that tells them apart,
+    None where they have none there; `ring` is the place of the chosen trial.
     """
 
     width: int
@@ -43,6 +44,7 @@ class Picture:
     chosen: float | None
     x_ticks: Sequence[Tick]
     y_ticks: Sequence[Tick]
+    ring: tuple[float, float] | None = None
     marks: Sequence[float] = ()
     clipped: int = 0
 
@@ -77,7 +79,10 @@ def history(trials: Trials, record: Mapping[str, Any]) -> Picture | None:
             best_so_far.append((x.at(number), y.at(value)))
     if best_so_far:
         best_so_far.append((x.at(last), best_so_far[-1][1]))
-    chosen = record["best"]["trial"]
+    ring = None
+    if record["best"]["trial"] in trials.number:
+        at = trials.number.index(record["best"]["trial"])
+        ring = (x.at(trials.number[at]), y.at(values[at]))
     return Picture(
         width,
         height,
@@ -85,7 +90,8 @@ def history(trials: Trials, record: Mapping[str, Any]) -> Picture | None:
         others=_points(trials.number, values, [not kept for kept in trials.keeps], x, y),
         line=steps(best_so_far),
         default=y.at(record["train"]["default"]),
-        chosen=x.at(chosen) if chosen in trials.number else None,
+        chosen=None,
+        ring=ring,
         x_ticks=[t for t in x.ticks(8) if "." not in t.text],
         y_ticks=y.ticks(5),
         marks=[x.at(number) for number in failed],
@@ -159,7 +165,7 @@ def _slice(
         default=at(parameter["default"]),
         chosen=at(parameter["chosen"]),
         x_ticks=ticks,
-        y_ticks=y.ticks(3),
+        y_ticks=y.ticks(4),
         clipped=clipped,
     )
 
