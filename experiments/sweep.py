@@ -20,7 +20,7 @@ from experiments.objective import Objective
 from experiments.profiles import composed
 from experiments.run import write_table
 from experiments.samplers import SAMPLERS
-from experiments.scoring import scorable
+from experiments.scoring import check_objectives, scorable
 from experiments.selection import (
     CANDIDATES,
     Candidate,
@@ -85,6 +85,7 @@ class SweepSettings:
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
             raise InputError(f"no sampler {self.sampler!r}", fix=f"one of {', '.join(SAMPLERS)}")
+        check_objectives(self.measures)
         if self.trials < 1 or self.workers < 1:
             raise InputError("expected at least one trial and one worker")
 
@@ -93,7 +94,8 @@ class SweepSettings:
 class Sweep:
     """A finished sweep: what sweep.json holds, and where it was written.
 
-    `trials` are the numbers and the overrides of the finished ones.
+    `trials` are the numbers and the overrides of the finished ones, `figures` their numbers and
+    first objective; `best_trials` the best distinct ones: number, overrides, objective.
     """
 
     path: Path
@@ -101,6 +103,8 @@ class Sweep:
     config: RetrieverConfig
     judgement: Judgement
     trials: Sequence[tuple[int, Mapping[str, Any]]]
+    figures: Sequence[tuple[int, float]]
+    best_trials: Sequence[tuple[int, Mapping[str, Any], Sequence[float]]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,8 +173,16 @@ def run_sweep(
     write_table(settings.out / "trials.parquet", trial_table(final.study, final.plan))
     text = json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(settings.out / "sweep.json", f"{text}\n".encode())
-    trials = [(c.number, c.overrides) for c in candidates_of(final.study, final.plan)]
-    return Sweep(settings.out, record, final.config, judgement, trials)
+    candidates = candidates_of(final.study, final.plan)
+    return Sweep(
+        settings.out,
+        record,
+        final.config,
+        judgement,
+        [(c.number, c.overrides) for c in candidates],
+        sorted((c.number, c.train) for c in candidates),
+        [(c.number, c.overrides, (c.train,)) for c in _best(candidates, CANDIDATES)],
+    )
 
 
 class _Runner:

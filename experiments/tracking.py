@@ -36,6 +36,7 @@ __all__ = [
     "default_tracking_uri",
     "log_run",
     "open_client",
+    "quiet_mlflow",
 ]
 
 FULL_PARAMETERS = "parameters_in_full.json"
@@ -51,6 +52,7 @@ _LEGAL_NAME = re.compile(r"[\w\- ][\w\-. ]{0,249}")
 
 _QUIET = {
     "MLFLOW_DISABLE_AGENT_HINT": "true",
+    "MLFLOW_ENABLE_ARTIFACTS_PROGRESS_BAR": "false",
     "MLFLOW_DISABLE_TELEMETRY": "true",  # a report home would also delay the exit by 0.4 s
     # What it logs at lower levels is raised as well, here told in one line.
     "MLFLOW_LOGGING_LEVEL": "CRITICAL",
@@ -156,8 +158,7 @@ def log_run(
     too_long = [key for key, value in tags.items() if len(value) > _LONGEST_TAG]
     if too_long:
         raise ValueError(f"tag {too_long[0]!r} is longer than the {_LONGEST_TAG} of MLflow")
-    for variable, value in _QUIET.items():
-        os.environ.setdefault(variable, value)
+    quiet_mlflow()
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -490,10 +491,15 @@ def _quiet_tables() -> Iterator[None]:
         yield
 
 
-def open_client(uri: str) -> "MlflowClient":
-    """Return a client of a store, with MLflow's own log lines, links and telemetry off."""
+def quiet_mlflow() -> None:
+    """Switch off MLflow's log lines, bars, links and telemetry, unless their variables say else."""
     for variable, value in _QUIET.items():
         os.environ.setdefault(variable, value)
+
+
+def open_client(uri: str) -> "MlflowClient":
+    """Return a client of a store, with MLflow's own log lines, links and telemetry off."""
+    quiet_mlflow()
     from mlflow.tracking import MlflowClient
 
     with _quiet_tables():

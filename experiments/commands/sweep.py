@@ -91,6 +91,8 @@ def run(
     verify_memo: Annotated[
         int, typer.Option("--verify-memo", min=0, help="Replay this many trials without a memo.")
     ] = 0,
+    track: Annotated[bool, typer.Option("--track/--no-track", help="Log to MLflow.")] = True,
+    experiment: Annotated[str, typer.Option("--experiment", help="MLflow experiment.")] = "assay",
     as_json: Json = False,
 ) -> None:
     """Tune a configuration on a gold set, and say whether it is better than the default.
@@ -101,6 +103,8 @@ def run(
     from experiments.space import load_space
     from experiments.study_storage import journal_url
     from experiments.sweep import NoFinishedTrialError, SweepSettings, run_sweep
+    from experiments.tracked_sweep import track_sweep
+    from experiments.tracking import check_tracking, default_tracking_uri
     from gold import load
     from retriever.store import store_folder
 
@@ -128,6 +132,8 @@ def run(
         max_drop=max_drop,
         profiles=profiles,
     )
+    if track:
+        check_tracking(default_tracking_uri(store_folder()), experiment)
     folder.mkdir(parents=True, exist_ok=True)
     warm_up(as_json)
     try:
@@ -143,10 +149,13 @@ def run(
         say(f"assay: {error}")
         raise typer.Exit(NEGATIVE) from error
     verified = _verify(found, judged, retriever, verify_memo) if verify_memo else None
+    tracked = track_sweep(found, judged, retriever, experiment, store_folder()) if track else None
     if as_json:
-        print_json({**found.record, "verified_memo": verified})
+        print_json({**found.record, "verified_memo": verified, "mlflow": tracked})
         return
     _show(found)
+    if tracked:
+        typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
     if verified is not None:
         typer.echo(f"memo: {verified['words']}")
 
