@@ -15,7 +15,7 @@ from experiments.metrics import Measure
 from retriever.files import InputError
 from retriever.types import Booleans, Floats, Integers, Reranked, Slots
 
-__all__ = ["Scorer", "scorable"]
+__all__ = ["Scorer", "check_objectives", "scorable"]
 
 Grades = Mapping[str, Mapping[str, int]]
 Unit = npt.NDArray[np.int64]
@@ -31,6 +31,16 @@ def scorable(qrels: Grades, relevant_from: int) -> tuple[str, ...]:
         for query_id in sorted(qrels)
         if any(grade >= relevant_from for grade in qrels[query_id].values())
     )
+
+
+def check_objectives(measures: Sequence[Measure]) -> None:
+    """Refuse, by InputError, a measure that reads more than grades."""
+    for measure in measures:
+        if measure.name not in _KERNELS:
+            raise InputError(
+                f"{measure} cannot be an objective: it reads more than grades",
+                fix=f"one of {', '.join(sorted(_KERNELS))}",
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,12 +77,7 @@ class Scorer:
         depth: int,
         relevant_from: int,
     ) -> None:
-        for measure in measures:
-            if measure.name not in _KERNELS:
-                raise InputError(
-                    f"{measure} cannot be an objective: it reads more than grades",
-                    fix=f"one of {', '.join(sorted(_KERNELS))}",
-                )
+        check_objectives(measures)
         self.query_ids = tuple(query_ids)
         self.measures = tuple(measures)
         self._unit_of = unit_of

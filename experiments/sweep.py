@@ -21,7 +21,7 @@ from experiments.objective import Objective
 from experiments.profiles import composed
 from experiments.run import write_table
 from experiments.samplers import SAMPLERS
-from experiments.scoring import scorable
+from experiments.scoring import check_objectives, scorable
 from experiments.selection import (
     CANDIDATES,
     Candidate,
@@ -98,6 +98,7 @@ class SweepSettings:
     def __post_init__(self) -> None:
         if self.sampler not in SAMPLERS:
             raise InputError(f"no sampler {self.sampler!r}", fix=f"one of {', '.join(SAMPLERS)}")
+        check_objectives(self.measures)
         if self.trials < 1 or self.workers < 1:
             raise InputError("expected at least one trial and one worker")
 

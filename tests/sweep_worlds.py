@@ -12,6 +12,7 @@ from experiments.study_storage import journal_url
 from experiments.sweep import SweepSettings
 from gold import GoldSet, load
 from retriever import Retriever, RetrieverConfig, build_index
+from retriever.encoders.molecule import MorganStructures
 
 SPACE = """
 name: small
@@ -58,3 +59,30 @@ def small_settings(folder: Path, trials: int, **changes: Any) -> SweepSettings:
         "folds": 0,
     }
     return SweepSettings(**{**given, **changes})
+
+
+def biomed_world(folder: Path) -> tuple[GoldSet, Retriever]:
+    """Return a gold set whose queries have two workflows, some about a drug and some not."""
+    rng = random.Random(1)
+    drugs = ("gefitinib", "imatinib", "metformin")
+    words = [f"w{i}" for i in range(30)]
+    texts, asked, qrels, metadata = {}, {}, {}, {}
+    for i in range(40):
+        drug = drugs[i % 3] if i % 2 else ""
+        texts[f"d{i:02}"] = f"{drug} {' '.join(rng.choices(words, k=10))}"
+    for i in range(24):
+        document = f"d{i:02}"
+        kept = rng.sample(texts[document].split()[1:], 2)
+        asked[f"q{i:02}"] = " ".join([drugs[i % 3] if i % 2 else "", *kept]).strip()
+        qrels[f"q{i:02}"] = {document: 1}
+        metadata[f"q{i:02}"] = {"type": "drug" if i % 2 else "other"}
+    write_gold(folder / "gold", texts, asked, qrels, metadata=metadata)
+    config = RetrieverConfig()
+    encoders: Any = {
+        "eagle_text": HashedWords(),
+        "eagle_text_biomed": HashedWords(),
+        "eagle_chemical": MorganStructures(),
+    }
+    build_index(folder / "gold", folder / "index", config, encoders=encoders)
+    retriever = Retriever.open(folder / "index", config, encoders=encoders)
+    return load(folder / "gold"), retriever
