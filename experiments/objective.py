@@ -60,6 +60,8 @@ class Objective:
         )
         if not self.query_ids:
             raise InputError("no query has a relevant document", path=gold.path)
+        # Laid out whatever a configuration searches, so that all of them share the slots.
+        self.also = retriever.every_list
         chunks = retriever.index.chunks
         document = gold.level == "document"
         unit_ids = chunks.document_ids if document else chunks.chunk_ids
@@ -92,7 +94,7 @@ class Objective:
         """Return the same from a retriever of one's own, such as one without a memo."""
         found = []
         for block in self._blocks:
-            trace = retriever.trace(block.batch)
+            trace = retriever.trace(block.batch, self.also)
             found.append(block.scorer.score(trace.slots, trace.final))
         if len(found) == 1:
             return found[0]
@@ -123,7 +125,7 @@ class Objective:
         unit_ids = chunks.document_ids if self.gold.level == "document" else chunks.chunk_ids
         found: dict[str, list[str]] = {}
         for block in self._blocks:
-            trace = retriever.trace(block.batch)
+            trace = retriever.trace(block.batch, self.also)
             ranked = rank_units(retriever, trace, self.gold.level, self.depth)
             for query_id, units in zip(block.scorer.query_ids, ranked.units, strict=True):
                 found[query_id] = [unit_ids[unit] for unit in units[units >= 0]]
@@ -133,7 +135,7 @@ class Objective:
         """Return the first chunks of every query by block, (queries, depth), -1 padded."""
         retriever, found = self.retriever.with_config(config), []
         for block in self._blocks:
-            trace = retriever.trace(block.batch)
+            trace = retriever.trace(block.batch, self.also)
             order = trace.final.order[:, : self.depth]
             rows = np.take_along_axis(trace.slots.chunk, order, axis=1)
             rows = np.where(np.arange(order.shape[1]) < trace.final.count[:, None], rows, -1)
@@ -147,7 +149,7 @@ class Objective:
         return tuple(
             intent_of(assembly).workflow
             for block in self._blocks
-            for assembly in retriever.trace(block.batch).assemblies
+            for assembly in retriever.trace(block.batch, self.also).assemblies
         )
 
     @property

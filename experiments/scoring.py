@@ -97,7 +97,7 @@ class Scorer:
         return found
 
     def _laid_out(self, slots: Slots) -> _Layout:
-        if self._layout is None or self._layout.slots is not slots:
+        if self._layout is None or self._layout.slots.chunk is not slots.chunk:
             self._layout = _lay(slots, self._unit_of, self._judged)
         return self._layout
 

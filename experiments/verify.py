@@ -56,7 +56,7 @@ def verify_memo(
 
 
 def _traces(objective: Objective, retriever: Retriever) -> list[Trace]:
-    return [retriever.trace(batch) for batch in objective.batches]
+    return [retriever.trace(batch, objective.also) for batch in objective.batches]
 
 
 def _identical(one: Trace, other: Trace) -> bool:

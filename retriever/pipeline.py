@@ -17,7 +17,7 @@ changed. A live search, an evaluation and a trial of a sweep all pass through `P
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -40,10 +40,17 @@ from retriever.index.store import Index
 from retriever.memo import Memo, Node, key_of
 from retriever.plugins import Subscribers
 from retriever.stages.expand import expand
-from retriever.stages.fuse import append_parents, bm25_share, fuse, is_hybrid, overlap
+from retriever.stages.fuse import (
+    append_parents,
+    bm25_of,
+    fuse,
+    is_hybrid,
+    overlap,
+    share_of_best,
+)
 from retriever.stages.inject import Injected, inject
 from retriever.stages.merge import gather, gather_key, weigh
-from retriever.stages.recall import Encoded, asked_of, cut, encode, lay_out
+from retriever.stages.recall import Encoded, asked_of, cut, encode, find_slots, lay_out
 from retriever.stages.rerank_merged import (
     check_offer,
     check_shapes,
@@ -54,9 +61,9 @@ from retriever.stages.rerank_merged import (
     rerank_general,
 )
 from retriever.stages.rerank_plan import compare, rerank_plan
-from retriever.stages.route import depth_of, route
+from retriever.stages.route import depth_of, route, with_depth
 from retriever.stages.scope import Allowed, resolve
-from retriever.stages.supplement import supplement
+from retriever.stages.supplement import DeepSupplement, cut_supplement, deep_supplement
 from retriever.stages.trim import place_images, trim
 from retriever.stages.understand import understand
 from retriever.types import (
@@ -200,16 +207,26 @@ class _Run:
         known = self.hooked(
             "understand", "lexicon", lambda texts: understand(texts, self.subscribers), self.root
         )
-        routing = self.hooked(
+        # How deep the lists count is no part of where to search: it is swept more often.
+        anywhere = config.route.model_copy(
+            update={"recall_top_k": 1, "recall_top_k_by_collection": {}}
+        )
+        routed = self.hooked(
             "route",
             "route",
             lambda texts, known, allowed: route(
-                config.route, self.subscribers, Catalog(index), texts, known, allowed, self.images
+                anywhere, self.subscribers, Catalog(index), texts, known, allowed, self.images
             ),
             self.root,
             known,
             allowed,
-            section=config.route.fingerprint,
+            section=anywhere.fingerprint,
+        )
+        routing = self.stage(
+            "depth",
+            config.route.fingerprint,
+            lambda routed: with_depth(config.route, routed),
+            routed,
         )
         held = {item for item in also if item.collection in index.collections}
         ids = tuple(sorted({*routing.value.lists, *held}))
@@ -217,17 +234,18 @@ class _Run:
         lists: dict[ListId, Node[RankedList]] = {}
         for item in ids:
             found[item], lists[item] = self.one_list(item, found, routing, known)
-        extra = self.supplement(known, allowed)
-        slots = self.stage(
+        deep = self.supplement(known, allowed)
+        laid = self.stage(
             "lay_out",
             " ".join(map(str, ids)),
-            lambda texts, extra, *found: lay_out(
-                ids, [one.rows for one in found], extra.rows, len(texts)
+            lambda texts, deep, *found: lay_out(
+                ids, [one.rows for one in found], deep.found.rows, len(texts)
             ),
             self.root,
-            extra,
+            deep,
             *(found[item] for item in ids),
         )
+        extra, slots = self.cut_supplement(deep, laid)
         names = node_names(ids, extra.value)
         models = [
             "bm25" if item.search == "bm25" else self.encoder(item.collection).fingerprint
@@ -237,7 +255,7 @@ class _Run:
             "gather",
             gather_key(config.merge, names, models),
             lambda slots, *lists: gather(config.merge, slots, lists, names, models),
-            slots,
+            laid,
             *(lists[item] for item in ids),
         )
         merged = self.stage(
@@ -247,7 +265,7 @@ class _Run:
             gathered,
         )
         injected = self.inject(known, slots, merged, extra, names, routing)
-        final = self.rerank(known, slots, merged, injected)
+        final = self.rerank(known, laid, merged, injected)
         if index.is_image is not None:
             final = self.stage(
                 "place_images",
@@ -260,7 +278,7 @@ class _Run:
             "trim",
             config.trim.fingerprint,
             lambda slots, ranking: trim(config.trim, slots, ranking),
-            slots,
+            laid,
             final,
         )
         searched = {item.collection for item in ids}
@@ -365,7 +383,7 @@ class _Run:
         one = self.fuse(item, searched, one, routing, known)
         if self.config.route.parent_doc_retrieval:
             searched, one = self.parents(item, searched, one, known)
-        return searched, self.rerank_plan(item, searched, one, known)
+        return searched, self.rerank_plan(item, found[item], searched, one, known)
 
     def fuse(
         self,
@@ -404,10 +422,16 @@ class _Run:
         else:
             sparse = self.stage(
                 "bm25_share",
-                item.collection,
-                lambda texts, found, one: bm25_share(collection, texts, found.rows, one.rank > 0),
-                self.root,
-                found,
+                "",
+                lambda bm25, one: share_of_best(bm25, one.rank > 0),
+                # Of all that was found, so that a cut at another depth costs no new scores.
+                self.stage(
+                    "bm25_of",
+                    item.collection,
+                    lambda texts, found: bm25_of(collection, texts, found.rows),
+                    self.root,
+                    found,
+                ),
                 one,
             )
         return self.stage(
@@ -441,10 +465,12 @@ class _Run:
     def rerank_plan(
         self,
         item: ListId,
+        searched: Node[Found],
         found: Node[Found],
         one: Node[RankedList],
         known: Node[tuple[Assembly, ...]],
     ) -> Node[RankedList]:
+        """Tier 1 of a list; `found` is what was searched and, behind it, its neighbours."""
         asked: Node[PlanRerank | None] = self.hooked(
             "rerank_plan",
             "rerank_plan",
@@ -469,15 +495,27 @@ class _Run:
         compared: Node[Floats | None] = Node("not compared", None)
         if asked.value.rerank and section.mode != "off":
             collection = self.index.collections[item.collection]
-            compared = self.stage(
-                "compare",
-                item.collection,
-                lambda found, raw: compare(
+            raw = self.encode(item.collection, known, raw=True)
+
+            def compared_with(found: Found, raw: Encoded) -> Floats:
+                return compare(
                     self.index, collection, self.encoder(item.collection), raw, found.rows
-                ),
-                found,
-                self.encode(item.collection, known, raw=True),
-            )
+                )
+
+            # Neighbours come and go with every change before them; what was searched stays.
+            first = self.stage("compare", item.collection, compared_with, searched, raw)
+            compared = Node(first.key, first.value)
+            if found is not searched:
+                compared = self.stage(
+                    "compare_neighbours",
+                    item.collection,
+                    lambda first, found, raw: np.concatenate(
+                        [first, compared_with(_behind(found, first.shape[1]), raw)], axis=1
+                    ),
+                    first,
+                    found,
+                    raw,
+                )
         if compared.value is None and (keep is None or keep.all()):
             return one  # neither compared nor filtered
         return self.stage(
@@ -491,7 +529,7 @@ class _Run:
 
     def supplement(
         self, known: Node[tuple[Assembly, ...]], allowed: Node[Allowed]
-    ) -> Node[Supplement]:
+    ) -> Node[DeepSupplement]:
         def plan(
             texts: tuple[str, ...], known: tuple[Assembly, ...]
         ) -> tuple[SupplementPlan | None, ...]:
@@ -511,17 +549,36 @@ class _Run:
         names = sorted({c for p in planned.value if p for c in p.collections})
         held = [n for n in names if n in self.index.collections and n in self.encoders]
         encoded = [self.encode(name, known) for name in held]
-        depth = depth_of(self.config.route, ListId("", "dense"))
         return self.stage(
             "supplement",
-            key_of(str(depth), *held),
-            lambda texts, planned, allowed, *encoded: supplement(
-                self.index, texts, planned, dict(zip(held, encoded, strict=True)), allowed, depth
+            key_of(*held),
+            lambda texts, planned, allowed, *encoded: deep_supplement(
+                self.index, texts, planned, dict(zip(held, encoded, strict=True)), allowed
             ),
             self.root,
             planned,
             allowed,
             *encoded,
+        )
+
+    def cut_supplement(
+        self, deep: Node[DeepSupplement], laid: Node[Slots]
+    ) -> tuple[Node[Supplement], Node[Slots]]:
+        """Cut the supplement to its depth; the slots then point at what is left of it."""
+        depth = depth_of(self.config.route, ListId("", "dense"))
+        extra = self.stage(
+            "cut_supplement", str(depth), lambda deep: cut_supplement(deep, depth), deep
+        )
+        if extra.value is deep.value.found:
+            return extra, laid
+        return extra, self.stage(
+            "find_supplement",
+            "",
+            lambda slots, extra: replace(
+                slots, pointer=(*slots.pointer[:-1], find_slots(slots, extra.rows))
+            ),
+            laid,
+            extra,
         )
 
     # --- after the merge -------------------------------------------------------------------
@@ -686,6 +743,11 @@ class _Run:
         node = self.memo.get(key, compute)
         self.timings[name] = self.timings.get(name, 0.0) + 1000 * (time.perf_counter() - begin)
         return node
+
+
+def _behind(found: Found, places: int) -> Found:
+    """Return what stands behind the first places of a list."""
+    return Found(found.rows[:, places:], found.score[:, places:])
 
 
 def _active(routing: Routing, item: ListId, queries: int) -> Booleans:

@@ -91,6 +91,16 @@ class Retriever:
         """Whether a cross-encoder is configured."""
         return bool(self._pipeline.rerankers)
 
+    @property
+    def every_list(self) -> tuple[ListId, ...]:
+        """Every list that some configuration could search in this index."""
+        return tuple(
+            ListId(name, search)
+            for name, collection in sorted(self.index.collections.items())
+            if name in self._pipeline.encoders
+            for search in (("bm25", "dense") if collection.text else ("dense",))
+        )
+
     def encoder_name(self, collection: str) -> str:
         """Name of the model that serves a collection."""
         return self._pipeline.encoders[collection].name

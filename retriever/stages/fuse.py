@@ -18,7 +18,16 @@ from retriever.index.tokens import Tokenizer
 from retriever.order import DECIMALS, by_score
 from retriever.types import Booleans, Floats, Found, Integers, RankedList
 
-__all__ = ["append_parents", "bm25_share", "fuse", "is_hybrid", "order_list", "overlap"]
+__all__ = [
+    "append_parents",
+    "bm25_of",
+    "bm25_share",
+    "fuse",
+    "is_hybrid",
+    "order_list",
+    "overlap",
+    "share_of_best",
+]
 
 PARENT_HITS, PARENT_NEIGHBOURS = 5, 2
 
@@ -121,15 +130,24 @@ def bm25_share(
     collection: Collection, texts: Sequence[str], rows: Integers, member: Booleans
 ) -> Floats:
     """Return BM25 over the plan's largest, (queries, places); 0 where no term matches."""
-    share = np.zeros(rows.shape)
+    return share_of_best(bm25_of(collection, texts, rows), member)
+
+
+def bm25_of(collection: Collection, texts: Sequence[str], rows: Integers) -> Floats:
+    """Return BM25 of each query with its chunks, (queries, places); 0 where there is none."""
+    scores = np.zeros(rows.shape)
     places = collection.places_of(rows)
     for q, text in enumerate(texts):
-        inside = np.flatnonzero(member[q])
-        scores = collection.bm25.scores_of(text, places[q, inside])
-        top = scores.max(initial=0.0)
-        if top > 0:
-            share[q, inside] = np.clip(scores / top, 0.0, 1.0)
-    return share
+        inside = np.flatnonzero(rows[q] >= 0)
+        scores[q, inside] = collection.bm25.scores_of(text, places[q, inside])
+    return scores
+
+
+def share_of_best(bm25: Floats, member: Booleans) -> Floats:
+    """Return scores over the largest of the list's members, within [0, 1]; 0 outside it."""
+    top = np.where(member, bm25, 0.0).max(axis=1, keepdims=True, initial=0.0)
+    share = np.clip(bm25 / np.where(top > 0, top, 1.0), 0.0, 1.0)
+    return np.where(member & (top > 0), share, 0.0)
 
 
 def append_parents(

@@ -10,7 +10,7 @@ from retriever.encoders.cache import CachedEncoder
 from retriever.images import ImageFile
 from retriever.types import Found, Integers, ListId, RankedList, Routing, Slots
 
-__all__ = ["Encoded", "asked_of", "cut", "encode", "lay_out"]
+__all__ = ["Encoded", "asked_of", "cut", "encode", "find_slots", "lay_out"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,16 +78,40 @@ def lay_out(
     `rows` of each list and of the supplement have shape (queries, places), -1 for none. The
     supplement's pointer is the last.
     """
-    every = np.concatenate([*rows, supplement], axis=1).astype(np.int64)
-    span = int(every.max(initial=-1)) + 2
-    keys = np.arange(queries)[:, None] * span + every + 1
-    union = np.unique(keys[every >= 0])
-    starts = np.searchsorted(union, np.arange(queries + 1) * span)
-    width = int(np.diff(starts).max(initial=0))
-    of_query = union // span
+    every = np.concatenate([*rows, supplement], axis=1)
+    places = every.shape[1]
+    bits = int(places).bit_length()
+    # Chunk and place in one integer: sorted, equal chunks stand side by side and know their places.
+    key = (every.astype(np.int64) + 1) << bits | np.arange(places)
+    key.sort(axis=1)
+    ordered = key >> bits
+    new = ordered > 0
+    new[:, 1:] &= ordered[:, 1:] != ordered[:, :-1]
+    number = np.cumsum(new, axis=1)
+    width = int(number.max(initial=0))
     chunk = np.full((queries, width), -1, dtype=np.int32)
-    chunk[of_query, np.arange(len(union)) - starts[of_query]] = union % span - 1
-    slot = np.searchsorted(union, keys) - starts[:-1, None]
-    slot = np.where(every >= 0, slot, width).astype(np.int32)
+    of_query, at = np.nonzero(new)
+    chunk[of_query, number[of_query, at] - 1] = ordered[of_query, at] - 1
+    slot = np.empty(every.shape, dtype=np.int32)
+    row = np.arange(queries, dtype=np.int64)[:, None] * places
+    slot.ravel()[row + (key & ((1 << bits) - 1))] = np.where(ordered > 0, number - 1, width)
     ends = np.cumsum([one.shape[1] for one in rows])
     return Slots(tuple(ids), chunk, tuple(np.split(slot, ends, axis=1)))
+
+
+def find_slots(slots: Slots, rows: Integers) -> Integers:
+    """Return in which slot each chunk is, (queries, places); past the last for -1 or none."""
+    queries, width = slots.chunk.shape
+    span = int(max(slots.chunk.max(initial=-1), rows.max(initial=-1))) + 3
+    lines = np.arange(queries, dtype=np.int64)[:, None] * span
+    # What pads a line stands after its last chunk, and the lines after one another.
+    held = lines + np.where(slots.chunk < 0, span - 2, slots.chunk) + 1
+    wanted = lines + rows + 1
+    at = np.searchsorted(held.ravel(), wanted.ravel()).reshape(rows.shape)
+    at = at - np.arange(queries, dtype=np.int64)[:, None] * width
+    found = np.minimum(np.maximum(at, 0), max(width - 1, 0))
+    there = (rows >= 0) & (width > 0)
+    if width:
+        there &= np.take_along_axis(slots.chunk, found, axis=1) == rows
+    slot: Integers = np.where(there, found, width).astype(np.int32)
+    return slot

@@ -1,6 +1,7 @@
 """route: which collections a query searches, in which ways, and how deep each list counts."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from retriever.stages.scope import Allowed
 from retriever.stages.understand import intent_of
 from retriever.types import AuditEvent, Booleans, ListId, Routing
 
-__all__ = ["DEFAULT_COLLECTION", "depth_of", "route"]
+__all__ = ["DEFAULT_COLLECTION", "depth_of", "route", "with_depth"]
 
 # The general text collection: all that is searched when no plugin decides.
 DEFAULT_COLLECTION = "eagle_text"
@@ -86,6 +87,12 @@ def route(
         ),
         visual,
     )
+
+
+def with_depth(section: RouteConfig, routing: Routing) -> Routing:
+    """Return a routing whose lists count as deep as a section says."""
+    depth = np.array([depth_of(section, item) for item in routing.lists], dtype=np.int32)
+    return replace(routing, depth=depth)
 
 
 def depth_of(section: RouteConfig, item: ListId) -> int:
