@@ -81,6 +81,7 @@ def deep_supplement(
     """Search the named documents of each query, as deep as their number allows."""
     names = tuple(index.collections)
     found: list[list[tuple[int, int, tuple[float, ...]]]] = []
+    turns: list[list[int]] = []
     searched = np.zeros((len(names), len(plans)), dtype=np.bool_)
     turns: list[list[int]] = []
     for q, plan in enumerate(plans):
