@@ -5,7 +5,7 @@ supplement is no list of the merge.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -62,12 +62,12 @@ def cut_supplement(deep: DeepSupplement, recall_top_k: int) -> Supplement:
         taken = np.take_along_axis(column, order, axis=1)
         return np.where(kept, taken, np.asarray(empty, dtype=column.dtype))
 
-    columns = {name: moved(getattr(found, name), np.nan) for name in COLUMNS}
-    return replace(
-        found,
+    return Supplement(
+        found.collections,
         rows=moved(found.rows, -1),
         collection=moved(found.collection, -1),
-        **columns,
+        searched=found.searched,
+        **{name: moved(getattr(found, name), np.nan) for name in COLUMNS},
     )
 
 
@@ -83,7 +83,6 @@ def deep_supplement(
     found: list[list[tuple[int, int, tuple[float, ...]]]] = []
     turns: list[list[int]] = []
     searched = np.zeros((len(names), len(plans)), dtype=np.bool_)
-    turns: list[list[int]] = []
     for q, plan in enumerate(plans):
         if plan is None or not plan.document_ids:
             found.append([])
@@ -161,5 +160,5 @@ def _columns(
             rows[q, place], collection[q, place] = row, at
             values[:, q, place] = numbers
     entity, lexical, dense, score = values
-    deep = Supplement(names, rows, collection, entity, lexical, dense, score, searched)
-    return DeepSupplement(deep, turn)
+    found_all = Supplement(names, rows, collection, entity, lexical, dense, score, searched)
+    return DeepSupplement(found_all, turn)
