@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rng = random.Random(options.seed)  # noqa: S311
+    rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "space.yaml").write_text(SPACE)
