@@ -1,10 +1,10 @@
 """A sweep killed again and again ends like one that was not.
 
-Runs `assay sweep` on the bundled gold set, kills it (SIGKILL) at random moments and starts it
-again until it is done; before that the same under another name with no kill. Both must have the same
-finished trials, none lost and none twice, and the same best value.
-
     python benchmarks/sweep_kills.py [--trials 500] [--kills 25] [--seed 0] [--json]
+
+Runs `assay sweep` on the bundled gold set, kills it (SIGKILL) at random moments and starts it again
+until it is done; before that the same under another name with no kill. Both must have the same
+finished trials, none lost and none twice, and the same best value.
 """
 
 import argparse
