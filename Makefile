@@ -39,6 +39,9 @@ bench: $(READY) ## Measure; every figure is a ratio within one run
 	$(BIN)/python benchmarks/domain_threshold.py
 	$(BIN)/python benchmarks/kinase_lookup.py
 	$(BIN)/python benchmarks/smoke_arms.py
+	$(BIN)/python benchmarks/offline_reranker.py
+	$(BIN)/python benchmarks/headroom_bound.py
+	$(BIN)/python benchmarks/diagnosis.py
 	$(BIN)/python benchmarks/dashboard.py
 	$(BIN)/python benchmarks/gate_calibration.py
 	$(BIN)/python benchmarks/matching.py
