@@ -1,6 +1,7 @@
 """What a comparison may be given: a run, an alias, a configuration to run now, a run file."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,19 +92,36 @@ def _evaluate_config(
         report = build_index(judged.path, folder, config, cache=cache)
         index = report.index
         say(f"{name}: another index than the baseline's: {folder}")
-    out = new_folder(judged.name, config.fingerprint)
-    done = evaluate(judged, Retriever.open(index, config, cache=cache), out)
+    retriever = Retriever.open(index, config, cache=cache)
+    with _folder_of(new_folder(judged.name, config.fingerprint)) as out:
+        done = evaluate(judged, retriever, out)
     say(f"{name}: evaluated now: {done.path}")
     return RecordedRun.open(done.path)
 
 
+@contextmanager
+def _folder_of(folder: Path) -> Iterator[Path]:
+    """Give a run its folder; where the run fails before it wrote anything, take it away again."""
+    try:
+        yield folder
+    except BaseException:
+        with suppress(OSError):  # it holds something, or has gone
+            folder.rmdir()
+        raise
+
+
 def _baseline_index(config: RetrieverConfig, baseline: RecordedRun | None) -> Path | None:
     """Return the baseline's index where it serves this configuration too and is still there."""
+    from retriever import Index
+    from retriever.retriever import serves_namespace
+
     if baseline is None or baseline.is_imported:
         return None
     differs = difference(baseline.config, config)
     place = Path(baseline.record["index"]["path"])
     if any(path.startswith(_OF_INDEX) for path in differs) or not place.is_dir():
+        return None
+    if "namespace" in differs and not serves_namespace(Index.open(place), config):
         return None
     return place
 
@@ -126,7 +144,7 @@ def _score_file(
             metrics=tuple(baseline.record["metrics"]),
             relevant_from=baseline.record["gold"]["relevant_from"],
         )
-    out = new_folder(judged.name, path.stem)
-    done = evaluate_run(judged, imported, settings, out, path.name)
+    with _folder_of(new_folder(judged.name, path.stem)) as out:
+        done = evaluate_run(judged, imported, settings, out, path.name)
     say(f"{path}: scored now: {done.path}")
     return RecordedRun.open(done.path)

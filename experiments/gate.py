@@ -104,10 +104,13 @@ class Gate(Record):
 
 @dataclass(frozen=True)
 class Verdict:
-    """One rule's outcome: its name as shown, whether it holds, and its numbers in words."""
+    """One rule's outcome: its name as shown, whether it holds, and its numbers in words.
+
+    `passed` is None where the rule had nothing to judge.
+    """
 
     rule: str
-    passed: bool
+    passed: bool | None
     detail: str
     numbers: Mapping[str, Any]
 
@@ -131,8 +134,8 @@ class GateResult:
 
     @property
     def passed(self) -> bool:
-        """Whether every rule holds."""
-        return all(verdict.passed for verdict in self.rules)
+        """Whether no rule is broken; one that had nothing to judge is not."""
+        return all(verdict.passed is not False for verdict in self.rules)
 
     def to_json(self) -> dict[str, Any]:
         """Return the result as it stands in comparison.json."""
@@ -177,8 +180,8 @@ def judge(gate: Gate, pairing: Pairing, found: Mapping[str, Any], source: str) -
     """Judge one comparison of comparison.json, `found`, by the rules.
 
     Raises InputError for a rule that these runs cannot answer: a metric they lack, classes that
-    were not made. A rule is never passed for want of data, except that a set without critical
-    queries or fallbacks has none to complain of, and the detail says so.
+    were not made. A rule is never passed for want of data: without critical queries theirs is
+    not judged. A run without fallbacks has none to complain of.
     """
     drops = [rule for rule in gate.rules if isinstance(rule, NoSignificantDrop)]
     one_sided = [_drop_p(_figure(found, rule.metric, pairing)) for rule in drops]
@@ -341,9 +344,11 @@ def _critical(pairing: Pairing) -> Verdict:
     detail = f"{len(left)} of {watched} left: {_few(left)}" if left else f"all {watched} stayed"
     if not critical.any():
         detail = "no query is tagged critical: nothing was watched"
+    elif not watched:
+        detail = "no critical query was ok before: nothing was watched"
     return Verdict(
         "no critical query leaves ok",
-        not left,
+        not left if watched else None,
         detail,
         {"critical": int(critical.sum()), "ok_before": watched, "left": len(left)},
     )

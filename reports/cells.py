@@ -16,6 +16,7 @@ __all__ = [
     "signed",
     "stage",
     "system_cells",
+    "verdict",
 ]
 
 LONGEST_CELL = 200
@@ -29,6 +30,13 @@ FIGURE_HEAD = (
     "effect",
     "+ / = / −",
 )
+
+
+def verdict(rule: Mapping[str, Any], holds: str, broken: str, not_judged: str) -> str:
+    """Return what stands for a gate's verdict; `passed` is None where nothing was judged."""
+    if rule["passed"] is None:
+        return not_judged
+    return holds if rule["passed"] else broken
 
 
 def differences(found: Mapping[str, Any]) -> list[dict[str, str]]:

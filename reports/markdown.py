@@ -14,6 +14,7 @@ from reports.cells import (
     short,
     stage,
     system_cells,
+    verdict,
 )
 
 __all__ = ["LONGEST_MARKDOWN", "to_markdown"]
@@ -65,7 +66,8 @@ def _markdown_of(
     parts.append(("verdict", [*(f"{_md(line, 2000)}  " for line in found["headline"]), ""]))
     if gate is not None:
         rows = [
-            ["✅" if r["passed"] else "❌", r["rule"], cut(r["detail"], 400)] for r in gate["rules"]
+            [verdict(r, "✅", "❌", "not judged"), r["rule"], cut(r["detail"], 400)]
+            for r in gate["rules"]
         ]
         parts.append(("the gate", ["### Gate", "", *_table(["", "rule", "numbers"], rows), ""]))
     head = ["metric", *FIGURE_HEAD, "detectable"]

@@ -12,6 +12,7 @@ from reports.cells import (
     short,
     stage,
     system_cells,
+    verdict,
 )
 
 __all__ = ["to_text"]
@@ -81,9 +82,8 @@ def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> lis
     if found["gate"] is not None:
         lines += ["", f"gate {'passed' if found['gate']['passed'] else 'BROKEN'}"]
         for rule in found["gate"]["rules"]:
-            lines.append(
-                f"  {'ok    ' if rule['passed'] else 'BROKEN'} {rule['rule']}: {rule['detail']}"
-            )
+            word = verdict(rule, "ok", "BROKEN", "not judged")
+            lines.append(f"  {word:<10} {rule['rule']}: {rule['detail']}")
     return [*lines, ""]
 
 

@@ -258,12 +258,17 @@ def _asked(query: object) -> Query:
     return asked
 
 
+def serves_namespace(index: Index, config: RetrieverConfig) -> bool:
+    """Tell whether an index has a collection that the configuration's namespace searches."""
+    return config.namespace != GENERAL or DEFAULT_COLLECTION in index.manifest.collections
+
+
 def _check_match(
     index: Index, encoders: Mapping[str, CachedEncoder], config: RetrieverConfig
 ) -> None:
     """Refuse a configuration that the index cannot serve."""
     manifest = index.manifest
-    if config.namespace == GENERAL and DEFAULT_COLLECTION not in manifest.collections:
+    if not serves_namespace(index, config):
         raise InputError(
             f"the index was built for the namespace {manifest.namespace}; {GENERAL} searches "
             f"{DEFAULT_COLLECTION} alone and finds none of its collections: "

@@ -91,9 +91,12 @@ def _run_id(name: str, found: "RecordedRun") -> str | None:
 
 
 def _print(summary: dict[str, Any]) -> None:
-    verdict, done = summary["gate"], summary["promoted"]
-    for rule in (verdict or {"rules": []})["rules"]:
-        typer.echo(f"{'ok    ' if rule['passed'] else 'BROKEN'} {rule['rule']}: {rule['detail']}")
+    from reports.cells import verdict
+
+    done = summary["promoted"]
+    for rule in (summary["gate"] or {"rules": []})["rules"]:
+        word = verdict(rule, "ok", "BROKEN", "not judged")
+        typer.echo(f"{word:<10} {rule['rule']}: {rule['detail']}")
     if done is None:
         typer.echo(f"not promoted: {summary['alias']} stays where it was")
         return

@@ -102,6 +102,42 @@ def test_configuration_and_run_file_are_run_now(assay, gold: Path, tmp_path: Pat
     assert [row["letter"] for row in found["systems"]["rows"]] == ["a", "b", "c"]
 
 
+def test_namespace_that_the_index_cannot_serve_gets_an_index(
+    assay, tmp_path: Path, store: Path
+) -> None:
+    # Every document goes to the biomedical collections: the namespace general finds none of them.
+    drugs = {
+        "d0": "Gefitinib inhibits EGFR tyrosine kinase in non-small cell lung cancer.",
+        "d1": "Capmatinib is a MET kinase inhibitor for metastatic non-small cell lung cancer.",
+    }
+    gold = write_gold(tmp_path / "drugs", drugs, {"q1": "gefitinib EGFR"}, {"q1": {"d0": 1}})
+    base = tmp_path / "base"
+    assert assay("evaluate", gold, "-o", base, "--no-track").code == 0
+    config = tmp_path / "gen.yaml"
+    config.write_text("namespace: general\n")
+    index = json.loads((base / "run.json").read_text())["index"]
+    refused = assay("evaluate", gold, "--index", index["path"], "--config", config, "--no-track")
+    assert refused.code == 2  # else this test says nothing
+    assert "built for the namespace biomed" in refused.err
+    done = assay("compare", base, config, "-o", tmp_path / "c", "--json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    assert found["candidate"]["index"] != index["fingerprint"]
+    assert "reason" not in found["causes"]
+
+
+def test_refused_configuration_leaves_no_run_folder(
+    assay, gold: Path, tmp_path: Path, store: Path
+) -> None:
+    one = evaluated(assay, gold, "one")
+    config = tmp_path / "my.yaml"
+    config.write_text("namespace: general\nroute: {recall_top_k_by_collection: {nowhere: 5}}\n")
+    done = assay("compare", one, config)
+    assert done.code == 2
+    assert "nowhere" in done.err
+    assert not list((store / "runs").glob("*"))
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -90,7 +90,11 @@ def test_critical_query_may_not_leave_ok(tmp_path: Path) -> None:
         judged(tmp_path, rule, one, plain)
     nobody = {"class": ["ok"] * 3}
     calm = write_run(tmp_path / "d", {"hit@5": [1, 1, 1]}, nobody)
-    assert "nothing was watched" in judged(tmp_path, rule, calm, calm).rules[0].detail
+    idle = judged(tmp_path, rule, calm, calm)
+    assert "nothing was watched" in idle.rules[0].detail
+    assert idle.rules[0].passed is None
+    assert idle.passed
+    assert judged(tmp_path, rule, other, one).rules[0].passed is None  # none was ok before
 
 
 def test_fallbacks_break_the_gate_when_named_or_all(tmp_path: Path) -> None:

@@ -102,6 +102,24 @@ def test_junit_is_xml_that_counts_the_broken_rules(tmp_path: Path) -> None:
     assert names == ["base against new", "base against same"]
 
 
+def test_rule_that_judged_nothing_is_neither_held_nor_broken(tmp_path: Path) -> None:
+    comparison = made(tmp_path)
+    comparison["comparisons"][0]["gate"] |= {
+        "passed": True,
+        "rules": [{"rule": "critical", "passed": None, "detail": "nothing was watched"}],
+    }
+    assert "  not judged critical: nothing" in to_text(comparison)
+    assert "| not judged | critical |" in to_markdown(comparison)
+    page = to_html(comparison)
+    assert '<td class="holds">not judged</td>' in page
+    assert "✓ holds" not in page
+    assert "✗ broken" not in page
+    root = ElementTree.fromstring(to_junit(comparison))
+    assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("1", "0", "1")
+    (skipped,) = root.iter("skipped")
+    assert skipped.get("message") == "nothing was watched"
+
+
 def test_comparison_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "comparison.json"
     file.write_text(json.dumps(made(tmp_path)))
