@@ -7,7 +7,7 @@ every name and every term was found, `absent` where no name was, `partial` betwe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -15,7 +15,7 @@ from typing import Any, Final, Literal
 from gold.beir import write_beir
 from gold.corpus import corpus_file, read_corpus
 from gold.faults import InputError
-from gold.model import GoldQuery, Settings
+from gold.model import CorpusDocument, GoldQuery, Settings
 from gold.name_resolution import NameIndex
 from gold.sources import Form, SourceQuery, form_of, read_judgements_with_topics, read_named_queries
 from gold.spreadsheets import Columns, read_spreadsheet
@@ -24,6 +24,7 @@ from gold.terms import comparable, term_pattern
 __all__ = ["Alignment", "ImportReport", "import_gold"]
 
 Alignment = Literal["aligned", "partial", "absent"]
+Reader = Callable[[], Iterable[CorpusDocument]]
 STATES: Final[tuple[Alignment, ...]] = ("aligned", "partial", "absent")
 # These name documents and hold their queries; the others judge ids by grades of their own.
 _NAMED: Final = ("named", "spreadsheet")
@@ -73,13 +74,16 @@ def import_gold(
     corpus: Path,
     out: Path,
     *,
+    documents: Iterable[CorpusDocument] | None = None,
     columns: Columns | None = None,
     topics: Path | None = None,
     split: str = "test",
 ) -> ImportReport:
     """Read judged queries, resolve what they name against a corpus, and write a gold set.
 
-    `corpus` is a gold set's folder or one `corpus.jsonl`; it is copied. `columns` belongs to
+    `corpus` is a gold set's folder or one `corpus.jsonl`; it is copied. Where it is something else
+    `documents` are what was read of it: taken once, after the queries, and written in its place.
+    `columns` belongs to
     spreadsheets, `topics` (the queries' texts) to TREC and JSON judgements. Each query's metadata
     keeps its `alignment`, `missing_names` and `missing_terms`; a query without any judgement stays
     in `queries.jsonl` and counts nowhere. Written whole or not at all. Raises `InputError` for bad
@@ -89,7 +93,8 @@ def import_gold(
         raise InputError("the path holds something already", out, fix="give a new folder")
     form = form_of(source)
     queries = _read(source, form, columns, topics)
-    names = NameIndex.of(read_corpus(corpus))
+    read = _reader(corpus, documents)
+    names = NameIndex.of(read())
     # Other people's names are parts of names; ids and cells mean what they say, if anything does.
     whole_first = form != "named"
     found = {
@@ -97,15 +102,16 @@ def import_gold(
     }
     if not any(found.values()):
         shown = ", ".join(list(found)[:5]) or "none given"
-        message = f"none of its {len(found)} names is in {corpus_file(corpus)}: {shown}"
+        searched = corpus_file(corpus) if documents is None else corpus
+        message = f"none of its {len(found)} names is in {searched}: {shown}"
         raise InputError(message, source, fix="give the corpus that the names belong to")
     qrels = {q.query.query_id: _judged(q, found) for q in queries}
-    terms = _missing_terms(queries, qrels, corpus)
+    terms = _missing_terms(queries, qrels, read)
     checked = [_labelled(q, found, terms[q.query.query_id]) for q in queries]
     meaning = {1: "a document that the query's source names"} if form in _NAMED else {}
     write_beir(
         out,
-        documents=read_corpus(corpus),
+        documents=read(),
         queries=checked,
         qrels={split: {query_id: judged for query_id, judged in qrels.items() if judged}},
         settings=Settings(name=out.resolve().name, grades=meaning),
@@ -136,6 +142,14 @@ def _read(
     return read_judgements_with_topics(source, form, topics)
 
 
+def _reader(corpus: Path, documents: Iterable[CorpusDocument] | None) -> Reader:
+    """Return what gives the documents, each time anew; a file is streamed each time."""
+    if documents is None:
+        return lambda: read_corpus(corpus)
+    held = list(documents)
+    return lambda: held
+
+
 def _judged(source: SourceQuery, found: Mapping[str, Sequence[str]]) -> dict[str, int]:
     """Return the grade of each document named; of several names of one the highest counts."""
     judged: dict[str, int] = {}
@@ -146,7 +160,7 @@ def _judged(source: SourceQuery, found: Mapping[str, Sequence[str]]) -> dict[str
 
 
 def _missing_terms(
-    queries: Sequence[SourceQuery], qrels: Mapping[str, Mapping[str, int]], corpus: Path
+    queries: Sequence[SourceQuery], qrels: Mapping[str, Mapping[str, int]], read: Reader
 ) -> dict[str, tuple[str, ...]]:
     """Return the terms of each query that stand in none of its relevant documents."""
     missing = {q.query.query_id: dict.fromkeys(q.query.expected_terms) for q in queries}
@@ -155,7 +169,7 @@ def _missing_terms(
         for document_id, grade in judged.items():
             if grade > 0 and missing[query_id]:
                 readers.setdefault(document_id, []).append(query_id)
-    for document in read_corpus(corpus) if readers else ():
+    for document in read() if readers else ():
         if document.document_id not in readers:
             continue
         text = comparable(f"{document.title}\n{document.text}")
