@@ -18,7 +18,7 @@ from gold.faults import InputError
 from gold.model import CorpusDocument, GoldQuery, Settings
 from gold.name_resolution import NameIndex
 from gold.sources import Form, SourceQuery, form_of, read_judgements_with_topics, read_named_queries
-from gold.spreadsheets import Columns, read_spreadsheet
+from gold.spreadsheets import Columns, Table, read_spreadsheet
 from gold.terms import comparable, term_pattern
 
 __all__ = ["Alignment", "ImportReport", "import_gold"]
@@ -35,7 +35,7 @@ class ImportReport:
     """What an import found. Missing names and terms map to the ids of their queries, all of them.
 
     `names` maps each name that was found to the number of documents it stands for; `judgements`
-    counts (query, document) pairs.
+    counts (query, document) pairs; `unused_columns` are those of a spreadsheet that were not read.
     """
 
     gold: Path
@@ -46,6 +46,7 @@ class ImportReport:
     names: Mapping[str, int]
     missing_names: Mapping[str, Sequence[str]]
     missing_terms: Mapping[str, Sequence[str]]
+    unused_columns: Sequence[str] = ()
 
     @property
     def counts(self) -> dict[str, int]:
@@ -65,6 +66,7 @@ class ImportReport:
             "names": dict(self.names),
             "missing_names": {name: list(ids) for name, ids in self.missing_names.items()},
             "missing_terms": {term: list(ids) for term, ids in self.missing_terms.items()},
+            "unused_columns": list(self.unused_columns),
             "alignment": dict(self.alignment),
         }
 
@@ -92,7 +94,8 @@ def import_gold(
     if out.exists() and not (out.is_dir() and not any(out.iterdir())):
         raise InputError("the path holds something already", out, fix="give a new folder")
     form = form_of(source)
-    queries = _read(source, form, columns, topics)
+    table = _read(source, form, columns, topics)
+    queries = table.queries
     read = _reader(corpus, documents)
     names = NameIndex.of(read())
     # Other people's names are parts of names; ids and cells mean what they say, if anything does.
@@ -125,12 +128,11 @@ def import_gold(
         names={name: len(ids) for name, ids in found.items() if ids},
         missing_names=_by_item(checked, "missing_names"),
         missing_terms=_by_item(checked, "missing_terms"),
+        unused_columns=table.unused,
     )
 
 
-def _read(
-    source: Path, form: Form, columns: Columns | None, topics: Path | None
-) -> list[SourceQuery]:
+def _read(source: Path, form: Form, columns: Columns | None, topics: Path | None) -> Table:
     if columns is not None and form != "spreadsheet":
         raise InputError("the file is no spreadsheet", source, fix="leave the columns out")
     if topics is not None and form in _NAMED:
@@ -138,8 +140,8 @@ def _read(
     if form == "spreadsheet":
         return read_spreadsheet(source, columns or Columns())
     if form == "named":
-        return read_named_queries(source)
-    return read_judgements_with_topics(source, form, topics)
+        return Table(read_named_queries(source), ())
+    return Table(read_judgements_with_topics(source, form, topics), ())
 
 
 def _reader(corpus: Path, documents: Iterable[CorpusDocument] | None) -> Reader:

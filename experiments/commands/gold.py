@@ -85,10 +85,14 @@ def import_(
         str | None, typer.Option(help="Spreadsheet: column of ids or names. [default: documents]")
     ] = None,
     terms_column: Annotated[
-        str | None, typer.Option(help="Spreadsheet: column of expected terms.")
+        str | None,
+        typer.Option(
+            help="Spreadsheet: column of expected terms. [default: expected_terms or terms, if any]"
+        ),
     ] = None,
     type_column: Annotated[
-        str | None, typer.Option(help="Spreadsheet: column of the query's type.")
+        str | None,
+        typer.Option(help="Spreadsheet: column of the query's type. [default: type, if any]"),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Split of the judgements.")] = "test",
     as_json: Json = False,
@@ -168,3 +172,5 @@ def _print_import(report: "ImportReport") -> None:
             typer.echo(f"{what}: {len(missing)}")
         for item, ids in missing.items():
             typer.echo(f"  {item}: {', '.join(ids)}")
+    if report.unused_columns:
+        typer.echo(f"columns that were not used: {', '.join(report.unused_columns)}")

@@ -310,6 +310,28 @@ def test_workbook_is_refused_when_broken_or_too_large(corpus: Path, tmp_path: Pa
         import_gold(tmp_path / "c.xlsx", corpus, tmp_path / "set")
 
 
+def test_usual_columns_are_read_and_others_listed(assay, corpus: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text(
+        "query,documents,Type,terms,Expected_Terms,note,\nwhich TKI,d1,ci,no,VEGFR,mine,7\n"
+    )
+    done = assay("gold", "import", source, "--corpus", corpus, "-o", tmp_path / "set")
+    assert done.code == 0, done.err
+    assert "columns that were not used: terms, note, column 7\n" in done.out
+    query = load(tmp_path / "set").queries["q1"]
+    assert (query.type, query.expected_terms) == ("ci", ("VEGFR",))
+
+
+def test_usual_column_is_left_to_the_role_it_is_given(corpus: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("query,type,terms\nwhich TKI,d1,VEGFR\n")
+    columns = Columns(documents="type")
+    report = import_gold(source, corpus, tmp_path / "set", columns=columns)
+    query = load(tmp_path / "set").queries["q1"]
+    assert (query.type, query.expected_terms) == ("", ("VEGFR",))
+    assert report.to_json()["unused_columns"] == []
+
+
 # --- judgements by id ------------------------------------------------------------------------
 
 TREC = "q1 0 d1 2\nq1 0 ICH_E6 1\nq1 0 d4 0\nq2 0 nowhere 1\n"
