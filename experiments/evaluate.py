@@ -277,6 +277,7 @@ def _score(
         "queries": len(scores.query_ids),
         "unanswered": len(scores.unanswered),
         "unscorable": len(scores.unscorable),
+        "unjudged": gold.unjudged,
         "metrics": _by_metric(s for s in summaries if s.group is None),
         "by_type": _by_group(s for s in summaries if s.group is not None),
         "by_workflow": _by_group(by_workflow),

@@ -111,6 +111,7 @@ def evaluate_linking(
         "queries": len(scores.query_ids),
         "unanswered": len(scores.unanswered),
         "unscorable": 0,
+        "unjudged": 0,
         "metrics": _by_metric(s for s in summaries if s.group is None),
         "by_type": _by_type(summaries),
         "by_workflow": {},

@@ -22,7 +22,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -86,15 +86,15 @@ def new_run_folder(path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def refuse_foreign(path: Path) -> None:
-    """Refuse a place that holds anything but a run of ours. Raises InputError."""
+def refuse_foreign(path: Path, ours: Collection[str] = FILES) -> None:
+    """Refuse a place that holds anything but files of ours, a run's. Raises InputError."""
     if not path.exists():
         if path.is_symlink():
             raise InputError("a link to nothing", path=path, fix="name a new folder with -o")
         return
     if not path.is_dir():
         raise InputError("a file", path=path, fix="name a new folder with -o")
-    strangers = sorted(set(os.listdir(path)) - set(FILES))  # noqa: PTH208 - closed at once
+    strangers = sorted(set(os.listdir(path)) - set(ours))  # noqa: PTH208 - closed at once
     if strangers:
         raise InputError(
             f"holds other files ({strangers[0]})", path=path, fix="name a new folder with -o"

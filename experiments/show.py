@@ -68,6 +68,8 @@ def _remarks(record: Mapping[str, Any]) -> list[str]:
         f"unanswered {record['unanswered']} (score 0), unscorable {record['unscorable']} (no "
         "relevant document, left out)"
     ]
+    if unjudged := record.get("unjudged"):
+        remarks.append(f"{unjudged} without a judgement in this split, left out")
     sample = (record["index"] or {}).get("sample")
     if sample:
         remarks.append(

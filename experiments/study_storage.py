@@ -15,7 +15,7 @@ from retriever import InputError
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-__all__ = ["journal_url", "open_storage", "quiet_optuna", "shown_url"]
+__all__ = ["file_names", "journal_url", "open_storage", "quiet_optuna", "shown_url"]
 
 JOURNAL = "journal:"
 
@@ -23,6 +23,14 @@ JOURNAL = "journal:"
 def journal_url(path: Path) -> str:
     """Return the URL of a journal file."""
     return f"{JOURNAL}{path.absolute()}"
+
+
+def file_names(url: str) -> set[str]:
+    """Return the names of the files that a storage makes: its own, locks and logs beside it."""
+    if not url.startswith((JOURNAL, "sqlite")):
+        return set()
+    name = Path(url.removeprefix(JOURNAL).partition("?")[0]).name
+    return {f"{name}{end}" for end in ("", ".lock", "-journal", "-wal", "-shm")}
 
 
 def shown_url(url: str) -> str:

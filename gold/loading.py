@@ -70,6 +70,7 @@ def load(path: Path | str, split: str = "test") -> GoldSet:
         queries=queries,
         qrels=qrels,
         digest=digest(settings, queries, qrels),
+        unjudged=len(known) - len(queries),
     )
 
 

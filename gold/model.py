@@ -74,7 +74,8 @@ class GoldSet:
 
     `queries` holds the queries judged in this split, in the order of `queries.jsonl`; `qrels` has
     the same keys in the same order. `digest` is the SHA-256 (hex) of what they and the settings
-    say, whatever the formatting and the order of lines.
+    say, whatever the formatting and the order of lines. `unjudged` counts the queries of
+    `queries.jsonl` that this split does not judge.
     """
 
     path: Path
@@ -91,6 +92,7 @@ class GoldSet:
     queries: Mapping[str, GoldQuery]
     qrels: Qrels
     digest: str
+    unjudged: int = 0
 
 
 @dataclass(frozen=True, slots=True)

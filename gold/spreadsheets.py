@@ -11,7 +11,7 @@ import csv
 import io
 import re
 import zipfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,9 @@ from gold.files import read_bytes
 from gold.model import GoldQuery
 from gold.sources import SourceQuery
 
-__all__ = ["Columns", "read_spreadsheet"]
+__all__ = ["Columns", "Table", "read_spreadsheet"]
+
+_USUAL: Final = {"terms": ("expected_terms", "terms"), "type": ("type",)}
 
 _PARTS: Final = re.compile(r"[;|\r\n]+")
 # What a workbook may unpack to: more is no table of queries.
@@ -30,12 +32,23 @@ _LARGEST: Final = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Names of the columns; None where the table has no such column."""
+    """Names of the columns; None for one of the usual name, if the table has it.
+
+    Terms are usually in `expected_terms` or `terms`, the type in `type`.
+    """
 
     query: str = "query"
     documents: str = "documents"
     terms: str | None = None
     type: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """The queries of a table, and the columns that were not read: by name, else by number."""
+
+    queries: list[SourceQuery]
+    unused: tuple[str, ...]
 
 
 @dataclass(slots=True)
@@ -47,7 +60,7 @@ class _Row:
     terms: dict[str, None]
 
 
-def read_spreadsheet(path: Path, columns: Columns) -> list[SourceQuery]:
+def read_spreadsheet(path: Path, columns: Columns) -> Table:
     """Read a table of judged queries; each named document gets grade 1.
 
     Queries are numbered `q1`, `q2`, ... in the table's order; rows whose query text is the same
@@ -70,8 +83,14 @@ def read_spreadsheet(path: Path, columns: Columns) -> list[SourceQuery]:
         )
         if column is not None
     }
+    for what, usual in _USUAL.items():
+        free = [name for name in usual if _is_free(name, names, at.values())]
+        if what not in at and free:
+            at[what] = _column(names, free[0], path, line)
+    filled: set[int] = set()
     found: dict[str, _Row] = {}
     for line, cells in rows:
+        filled |= {i for i, text in enumerate(cells) if text.strip()}
         cell = {what: cells[i].strip() if i < len(cells) else "" for what, i in at.items()}
         if not any(cell.values()):
             continue
@@ -87,7 +106,7 @@ def read_spreadsheet(path: Path, columns: Columns) -> list[SourceQuery]:
         row.terms |= dict.fromkeys(_parts(cell.get("terms", "")))
     if not found:
         raise InputError("no query", path, fix="a row a query, below the header")
-    return [
+    queries = [
         SourceQuery(
             GoldQuery(f"q{number}", row.text, type=row.type, expected_terms=tuple(row.terms)),
             row.names,
@@ -95,6 +114,18 @@ def read_spreadsheet(path: Path, columns: Columns) -> list[SourceQuery]:
         )
         for number, row in enumerate(found.values(), start=1)
     ]
+    named = {i for i, name in enumerate(names) if name}
+    unused = [
+        names[i] if i in named else f"column {i + 1}"
+        for i in sorted((named | filled) - set(at.values()))
+    ]
+    return Table(queries, tuple(unused))
+
+
+def _is_free(name: str, names: Sequence[str], taken: Collection[int]) -> bool:
+    """Whether a table has a column of this name that is not read as something else."""
+    places = {i for i, given in enumerate(names) if given.casefold() == name}
+    return bool(places) and not places & set(taken)
 
 
 def _column(names: Sequence[str], wanted: str, path: Path, line: int) -> int:

@@ -24,7 +24,7 @@ stable:
 | id-invisible | warning | an id holds a character that cannot be seen |
 | id-nfc | error | two ids are equal after Unicode NFC |
 | empty-query | error | a query's text is empty |
-| empty-document | error | a document has neither title nor text |
+| empty-document | error | a document has neither title nor text nor image |
 | empty-text | warning | a document has a title alone |
 | mention-not-in-context | error | a linking set's context does not hold its mention |
 | column-count | error | a line of judgements has a wrong number of columns |
@@ -190,7 +190,7 @@ def _check_corpus(path: Path, sink: Sink) -> dict[str, int]:
     lines: dict[str, int] = {}
     for document in documents(path, sink):
         lines[document.document_id] = document.line
-        if document.text.strip():
+        if document.text.strip() or document.metadata.get("image"):
             continue
         code = "empty-text" if document.title.strip() else "empty-document"
         what = "text" if document.title.strip() else "title and no text"

@@ -200,6 +200,7 @@ def _evaluation_summary(evaluation: "Evaluation", tracked: dict[str, Any] | None
         "queries",
         "unanswered",
         "unscorable",
+        "unjudged",
         "metrics",
         "by_type",
         "by_workflow",

@@ -1,15 +1,19 @@
 """`assay gold`: check, describe and import gold sets."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from experiments.commands.options import NEGATIVE, Json
-from experiments.commands.terminal import print_json
+from experiments.commands.terminal import print_json, progress_bars
 
 if TYPE_CHECKING:
-    from gold import ImportReport
+    from collections.abc import Iterator
+
+    from gold import CorpusDocument, ImportReport
+    from retriever.ingest.corpus import Corpus, Progress
+    from retriever.ingest.readers.source import Remark
 
 app = typer.Typer(help="Check, describe and import gold sets.", no_args_is_help=True)
 
@@ -63,7 +67,11 @@ def import_(
         ),
     ],
     corpus: Annotated[
-        Path, typer.Option("--corpus", help="The corpus: a folder with corpus.jsonl, or the file.")
+        Path,
+        typer.Option(
+            "--corpus",
+            help="The corpus: a folder with corpus.jsonl, that file, or any folder of files.",
+        ),
     ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder of the new gold set.")],
     topics: Annotated[
@@ -77,16 +85,24 @@ def import_(
         str | None, typer.Option(help="Spreadsheet: column of ids or names. [default: documents]")
     ] = None,
     terms_column: Annotated[
-        str | None, typer.Option(help="Spreadsheet: column of expected terms.")
+        str | None,
+        typer.Option(
+            help="Spreadsheet: column of expected terms. [default: expected_terms or terms, if any]"
+        ),
     ] = None,
     type_column: Annotated[
-        str | None, typer.Option(help="Spreadsheet: column of the query's type.")
+        str | None,
+        typer.Option(help="Spreadsheet: column of the query's type. [default: type, if any]"),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Split of the judgements.")] = "test",
     as_json: Json = False,
 ) -> None:
     """Make a gold set of queries judged elsewhere; names of documents are looked up."""
+    from dataclasses import asdict
+
+    from experiments.commands.index import show_remarks
     from gold import Columns, import_gold
+    from retriever.ingest.corpus import Corpus, counts
 
     given = (query_column, documents_column, terms_column, type_column)
     columns = None
@@ -97,11 +113,49 @@ def import_(
             terms=terms_column,
             type=type_column,
         )
-    report = import_gold(source, corpus, out, columns=columns, topics=topics, split=split)
+    files = Corpus(corpus)
+    remarks: list[Remark] = []
+    with progress_bars(quiet=as_json) as progress:
+        report = import_gold(
+            source,
+            corpus,
+            out,
+            documents=_documents(files, remarks, progress) if files.is_folder else None,
+            columns=columns,
+            topics=topics,
+            split=split,
+        )
     if as_json:
-        print_json(report.to_json())
-    else:
-        _print_import(report)
+        print_json({**report.to_json(), "remarks": [asdict(remark) for remark in remarks]})
+        return
+    _print_import(report)
+    if files.is_folder:
+        typer.echo(f"{out / 'corpus.jsonl'}: the {report.documents} documents read of {corpus}")
+        show_remarks(counts(remarks, "skipped"), counts(remarks, "cut", "repaired"), remarks)
+
+
+def _documents(
+    files: "Corpus", remarks: "list[Remark]", progress: "Progress"
+) -> "Iterator[CorpusDocument]":
+    """Read a folder of files, when asked to, as lines of a corpus; remarks go to the list.
+
+    A line says what the folder said of the document by its place: path, file name and image.
+    """
+    from gold import CorpusDocument
+    from retriever.ingest.images import image_file, image_name
+
+    reading = files.read(progress)
+    remarks += reading.remarks
+    for document in reading.documents:
+        metadata: dict[str, Any] = dict(document.metadata)
+        metadata |= {
+            key: value
+            for key, value in (("path", document.path), ("file_name", document.file_name))
+            if value
+        }
+        if image_name(document):
+            metadata["image"] = str(image_file(document, files.path.resolve()).path)
+        yield CorpusDocument(document.document_id, document.title, document.text, metadata)
 
 
 def _print_import(report: "ImportReport") -> None:
@@ -118,3 +172,5 @@ def _print_import(report: "ImportReport") -> None:
             typer.echo(f"{what}: {len(missing)}")
         for item, ids in missing.items():
             typer.echo(f"  {item}: {', '.join(ids)}")
+    if report.unused_columns:
+        typer.echo(f"columns that were not used: {', '.join(report.unused_columns)}")

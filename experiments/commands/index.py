@@ -117,7 +117,7 @@ def _show_build(out: Path, report: "BuildReport", as_json: bool) -> None:
         f"{manifest.documents} documents, {manifest.chunks} chunks; vectors: {report.computed} "
         f"computed, {report.reused} from the cache"
     )
-    _show_remarks(manifest.skipped, manifest.altered, report.remarks)
+    show_remarks(manifest.skipped, manifest.altered, report.remarks)
 
 
 def _show_estimate(corpus: Path, found: "Estimate", as_json: bool) -> None:
@@ -163,7 +163,7 @@ def _show_estimate(corpus: Path, found: "Estimate", as_json: bool) -> None:
         f"{100 * found.cached / max(found.vectors, 1):.0f} % of the vectors are in the cache"
     )
     typer.echo(f"estimated from {found.tried_documents} documents: {speed}")
-    _show_remarks(skipped, altered, reading.remarks)
+    show_remarks(skipped, altered, reading.remarks)
 
 
 def _minutes(minutes: float) -> str:
@@ -174,7 +174,7 @@ def _size(megabytes: float) -> str:
     return f"{1000 * megabytes:.0f} kB" if megabytes < 1 else f"{megabytes:.0f} MB"
 
 
-def _show_remarks(
+def show_remarks(
     skipped: Mapping[str, int], altered: Mapping[str, int], remarks: "Sequence[Remark]"
 ) -> None:
     """Show the counts by reason, then the first files."""

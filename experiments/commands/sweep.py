@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 PAGE = "sweep.html"
+# What a sweep leaves, a stopped one included, beside its study.
+FILES = (PAGE, "sweep.json", "best.yaml", "trials.parquet", ".trials.parquet")
 FAULTS_SHOWN = 5
 
 
@@ -104,8 +106,9 @@ def run(
     The same command goes on with what an earlier one has left.
     """
     from experiments.metrics import parse_measure
+    from experiments.run import refuse_foreign
     from experiments.space import load_space
-    from experiments.study_storage import journal_url
+    from experiments.study_storage import file_names, journal_url
     from experiments.sweep import NoFinishedTrialError, SweepSettings, run_sweep
     from experiments.tracking import check_tracking, default_tracking_uri
     from gold import load
@@ -117,17 +120,20 @@ def run(
     wanted = load_space(space)
     judged = load(gold, split or asked.evaluation.split)
     tested = load(gold, test_split) if test_split else None
+    name = study or f"{judged.name}-{judged.split}-{wanted.name}"
+    folder = out or store_folder() / "sweeps" / name
+    place = storage or journal_url(folder / "study.journal")
+    if not (folder / "sweep.json").is_file():  # where a sweep has ended, others may have joined it
+        refuse_foreign(folder, {*FILES, *file_names(place)})
     if track:
         check_tracking(default_tracking_uri(store_folder()), experiment)
     retriever = _open(judged, index, config, sets, memory, quiet=as_json)
-    name = study or f"{judged.name}-{judged.split}-{wanted.name}"
-    folder = out or store_folder() / "sweeps" / name
     settings = SweepSettings(
         space=wanted,
         measures=measures,
         trials=trials,
         out=folder,
-        storage=storage or journal_url(folder / "study.journal"),
+        storage=place,
         study=name,
         sampler=sampler,
         workers=workers,

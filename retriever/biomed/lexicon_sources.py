@@ -111,8 +111,9 @@ def from_corpus(corpus: Path) -> Built:
 
     Of a document's name, a file's extension goes, then what stands after a comma, colon or dash,
     then words at the end that say what kind of document it is (label, review, card A): words that
-    end at least three names and begin none. A title such as `Gilotrif (afatinib) tablets` gives
-    further names where it shares one with the name. Documents that share a name share the record. A
+    end at least three names and begin none. A name such as `Gilotrif (afatinib) label` is two, the
+    one in small letters first; a title of this form gives further names where it shares one with
+    the name. Documents that share a name share the record. A
     term has 4 characters at least, 5 words at most and a letter. Whether it is a drug is left to
     its name: read the result, and `prune` it.
     """
@@ -171,14 +172,22 @@ def _without(words: list[str], kinds: set[str]) -> list[str]:
 
 
 def _terms(name: str, title: str, kinds: set[str]) -> Iterator[str]:
-    own = " ".join(_without(name.split(), kinds))
-    if not _is_term(own):
-        return
-    yield own
-    if bracketed := _BRACKETED.match(title):
-        pair = [part.strip(_EDGES) for part in bracketed.groups()]
-        if term_key(own) in map(term_key, pair):
-            yield from (part for part in pair if _is_term(part))
+    whole = " ".join(_without(name.split(), kinds))
+    own = [part for part in _pair(whole) if part.casefold() not in kinds and _is_term(part)]
+    if len(own) < 2:
+        own = [whole] if _is_term(whole) else []
+    elif own[1][0].islower():  # a brand is written with a capital, a generic name without
+        own.reverse()
+    yield from own
+    pair = _pair(title)
+    if set(map(term_key, own)) & set(map(term_key, pair)):
+        yield from (part for part in pair if _is_term(part))
+
+
+def _pair(text: str) -> list[str]:
+    """Return the two names in a text like `Gilotrif (afatinib) tablets`, of another none."""
+    found = _BRACKETED.match(text)
+    return [part.strip(_EDGES) for part in found.groups()] if found else []
 
 
 def _is_term(term: str) -> bool:

@@ -98,6 +98,17 @@ def test_run_directory_is_complete_and_agrees_with_trec_eval(
     assert record["latency_ms"] is None
 
 
+def test_query_without_a_judgement_is_counted(assay, gold: Path, tmp_path: Path) -> None:
+    with (gold / "queries.jsonl").open("a") as file:
+        file.write('{"_id": "q9", "text": "not judged"}\n')
+    done = assay("evaluate", gold, "-o", tmp_path / "run", "--no-track")
+    assert done.code == 0, done.err
+    assert "1 without a judgement in this split, left out" in done.out
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["unjudged"] == 1
+    done = assay("evaluate", gold, "--run", tmp_path / "run/run.trec", "--no-track", "--json")
+    assert json.loads(done.out)["unjudged"] == 1
+
+
 def test_two_evaluations_give_the_same_bytes(assay, gold: Path, tmp_path: Path) -> None:
     for name in ("one", "other"):
         assert assay("evaluate", gold, "-o", tmp_path / name, "--no-track").code == 0

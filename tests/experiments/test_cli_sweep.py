@@ -122,6 +122,26 @@ def test_page_of_a_stranger_is_not_replaced(assay: Any, mine: Path) -> None:
     assert (mine / "out" / "sweep.html").read_text() == "theirs"
 
 
+def test_folder_of_other_files_is_refused_up_front(assay: Any, mine: Path, store: Path) -> None:
+    (mine / "out").mkdir()
+    (mine / "out" / "run.json").write_text("{}")
+    done = sweep(assay, mine, "--trials", 3, "--no-track")
+    assert done.code == 2
+    assert "holds other files (run.json)" in done.err
+    assert [path.name for path in (mine / "out").iterdir()] == ["run.json"]
+    assert not (store / "indexes").exists()
+
+
+def test_folder_of_an_earlier_sweep_is_taken(assay: Any, mine: Path) -> None:
+    storage = ("--storage", f"sqlite:///{mine / 'out' / 'mine.db'}", "--no-track")
+    (mine / "out").mkdir()
+    assert sweep(assay, mine, "--trials", 2, *storage).code == 0
+    (mine / "out" / "sweep.json").unlink()  # as if it had been stopped
+    assert sweep(assay, mine, "--trials", 3, *storage).code == 0
+    (mine / "out" / "notes.txt").write_text("mine")
+    assert sweep(assay, mine, "--trials", 4, *storage).code == 0
+
+
 def test_report_is_refused_when_the_folder_holds_no_sweep(assay: Any, mine: Path) -> None:
     done = assay("sweep", "report", mine)
     assert done.code == 2

@@ -310,6 +310,28 @@ def test_workbook_is_refused_when_broken_or_too_large(corpus: Path, tmp_path: Pa
         import_gold(tmp_path / "c.xlsx", corpus, tmp_path / "set")
 
 
+def test_usual_columns_are_read_and_others_listed(assay, corpus: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text(
+        "query,documents,Type,terms,Expected_Terms,note,\nwhich TKI,d1,ci,no,VEGFR,mine,7\n"
+    )
+    done = assay("gold", "import", source, "--corpus", corpus, "-o", tmp_path / "set")
+    assert done.code == 0, done.err
+    assert "columns that were not used: terms, note, column 7\n" in done.out
+    query = load(tmp_path / "set").queries["q1"]
+    assert (query.type, query.expected_terms) == ("ci", ("VEGFR",))
+
+
+def test_usual_column_is_left_to_the_role_it_is_given(corpus: Path, tmp_path: Path) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("query,type,terms\nwhich TKI,d1,VEGFR\n")
+    columns = Columns(documents="type")
+    report = import_gold(source, corpus, tmp_path / "set", columns=columns)
+    query = load(tmp_path / "set").queries["q1"]
+    assert (query.type, query.expected_terms) == ("", ("VEGFR",))
+    assert report.to_json()["unused_columns"] == []
+
+
 # --- judgements by id ------------------------------------------------------------------------
 
 TREC = "q1 0 d1 2\nq1 0 ICH_E6 1\nq1 0 d4 0\nq2 0 nowhere 1\n"
@@ -414,3 +436,46 @@ def test_command_takes_columns_when_a_table_names_them(assay, corpus: Path, tmp_
     assert done.code == 2
     assert "holds something already" in done.err
     assert done.err.count("\n") == 1
+
+
+def test_command_reads_a_folder_of_files_when_it_is_the_corpus(assay, tmp_path: Path) -> None:
+    papers, out = tmp_path / "papers", tmp_path / "set"
+    papers.mkdir()
+    (papers / "gefitinib label.md").write_text("# Gefitinib\n\nInterstitial lung disease.\n")
+    (papers / "notes.csv").write_text("title,text\nErlotinib,Rash is common.\n")
+    (papers / "scan.bin").write_bytes(b"\0")
+    source = tmp_path / "questions.csv"
+    source.write_text("query,documents\nlung risks,gefitinib label\nskin,Erlotinib\n")
+    done = assay("gold", "import", source, "--corpus", papers, "-o", out)
+    assert done.code == 0, done.err
+    assert f"{out / 'corpus.jsonl'}: the 2 documents read of {papers}" in done.out
+    assert "skipped scan.bin: no reader" in done.out
+    assert assay("gold", "validate", out).code == 0
+    lines = [json.loads(line) for line in (out / "corpus.jsonl").read_text("utf-8").splitlines()]
+    assert lines[0]["metadata"]["file_name"] == "gefitinib label.md"
+    done = assay("evaluate", out, "--no-track", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["metrics"]["hit@5"]["value"] == 1.0
+
+
+def test_folder_is_named_when_it_holds_none_of_the_names(assay, tmp_path: Path) -> None:
+    (tmp_path / "papers").mkdir()
+    (tmp_path / "papers" / "a.txt").write_text("Gefitinib.")
+    source = tmp_path / "questions.csv"
+    source.write_text("query,documents\nx,imatinib\n")
+    done = assay("gold", "import", source, "--corpus", tmp_path / "papers", "-o", tmp_path / "set")
+    assert done.code == 2
+    assert f"none of its 1 names is in {tmp_path / 'papers'}: imatinib" in done.err
+
+
+def test_image_is_found_from_the_new_set_when_a_folder_holds_one(assay, tmp_path: Path) -> None:
+    papers, out = tmp_path / "papers", tmp_path / "set"
+    papers.mkdir()
+    (papers / "curve.png").write_bytes(b"\x89PNG\r\n\x1a\n")
+    source = tmp_path / "questions.csv"
+    source.write_text("query,documents\nsurvival,curve\n")
+    done = assay("gold", "import", source, "--corpus", papers, "-o", out)
+    assert done.code == 0, done.err
+    line = json.loads((out / "corpus.jsonl").read_text("utf-8"))
+    assert Path(line["metadata"]["image"]) == (papers / "curve.png").resolve()
+    assert assay("gold", "validate", out).code == 0

@@ -105,6 +105,26 @@ def test_title_gives_another_name_when_it_holds_the_documents_own(tmp_path: Path
     )
 
 
+def test_name_of_a_brand_and_a_generic_is_two_names(tmp_path: Path) -> None:
+    built = from_corpus(
+        corpus(
+            tmp_path,
+            ("Gilotrif (afatinib) label", ""),
+            ("afatinib label", ""),
+            ("Giotrif (afatinib) label.pdf", "Afatinib tablets"),
+            ("Tepotinib (Tepmetko)", ""),
+            ("ICH E6(R2)", ""),
+            ("Guidance (label)", ""),
+        )
+    )
+    assert {e.name: e.aliases for e in built.entities} == {
+        "afatinib": ("Gilotrif", "Giotrif"),
+        "Tepotinib": ("Tepmetko",),
+        "ICH E6(R2)": (),
+        "Guidance (label)": (),
+    }
+
+
 def write(folder: Path, entities: tuple[Entity, ...]) -> Path:
     write_lexicon(folder / "lex.json", entities)
     return folder / "lex.json"
