@@ -46,7 +46,8 @@ def print_diagnosis(found: Diagnosis) -> None:
         console.print(Text("to mend in the data:"))
     for item in found.work_items:
         some = f"{len(item['queries'])} queries" if len(item["queries"]) > 1 else item["queries"][0]
-        fixed = f", verified for {len(item['verified'])}" if item["verified"] else ""
+        seen = len(item["verified"])
+        fixed = f", verified for {seen}" if seen else ", not tried"
         console.print(Text(f"  {item['item']} [{item['cause']}: {some}{fixed}]"))
 
 

@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from worlds import write_gold
 
+from experiments.diagnosis import work_items
+
 DOCUMENTS = {
     "egfr": "Gefitinib blocks the EGFR kinase in lung cancer.",
     "met": "Capmatinib is a MET inhibitor for exon 14 skipping.",
@@ -164,3 +166,24 @@ def test_damaged_failures_file_is_named(assay, run: Path) -> None:
     done = assay("diagnose", run)
     assert done.code == 2
     assert "failures.json" in done.err
+
+
+def test_cause_tried_in_vain_is_no_work_and_verified_work_comes_first() -> None:
+    def query(name: str, *causes: tuple[str, str, bool]) -> dict[str, Any]:
+        found = [
+            {"cause": "x", "about": about, "advice": f"mend {about}", "status": status}
+            | ({"replayed": {"class": "ranking_gap", "rank": 48}} if tried else {})
+            for about, status, tried in causes
+        ]
+        return {"query_id": name, "causes": found, "evidence": {"plans": []}}
+
+    hypothesis = "hypothesis"
+    items = work_items(
+        [
+            query("a", ("T2", hypothesis, True), ("T1", "verified", True)),
+            query("b", ("T1", hypothesis, True), ("T3", hypothesis, False)),
+            query("c", ("T3", hypothesis, False)),
+        ]
+    )
+    found = [(item["about"], item["queries"], item["verified"]) for item in items]
+    assert found == [("T1", ["a"], ["a"]), ("T3", ["b", "c"], [])]
