@@ -50,7 +50,7 @@ def test_run_keeps_classes_and_evidence(run: Path) -> None:
     table = pq.read_table(run / "queries.parquet").to_pylist()
     rows = {row["query_id"]: row for row in table}
     assert [rows[q]["class"] for q in QUERIES] == ["ok", "ranking_gap", "gold_corpus_gap", None]
-    assert rows["lost"]["lost_at"] == "rerank_merged"
+    assert rows["lost"]["lost_at"] == "merge"
     evidence = json.loads(rows["lost"]["evidence"])
     assert evidence["gold"][0]["document_id"] == "rules"
     assert evidence["above"][0]["document_id"] == "notes"
@@ -92,7 +92,7 @@ def test_tables_name_queries_causes_and_what_to_mend(assay, run: Path) -> None:
     assert "--verify" in done.out
     assert "document_not_indexed" in done.out
     one = assay("diagnose", run, "--query", "lost")
-    assert "ranking_gap / lost_in_rerank, lost at rerank_merged" in one.out
+    assert "lost_in_rerank, out-ranked in the merge; tier 2 passed through" in one.out
     assert "rules" in one.out
     assert "plan eagle_text:bm25" in one.out
     assert "hypothesis: " in one.out
