@@ -129,7 +129,7 @@ function showClasses(run) {
       const counts = countBy(run, (row) => column.codes[row] === code);
       const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
       return [
-        h("div", { class: "name" }, h("a", { href: linkTo({ [name]: value }), "data-filter": true }, value)),
+        h("div", { class: "name" }, h("a", { href: linkTo({ [name]: value }), "data-filter": true }, parted(value))),
         stack(counts, total, { [name]: value }, value, false),
         h("div", { class: "of" }, whole(total)),
       ];
