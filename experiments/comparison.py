@@ -12,6 +12,7 @@ from experiments.movers import class_flow, movers
 from experiments.pairing import Pairing, pair
 from experiments.power import POWER
 from experiments.recorded import RecordedRun
+from experiments.significance import p_words
 from retriever.files import InputError
 
 __all__ = ["FORMAT", "Comparison", "compare_runs", "primary_of"]
@@ -157,6 +158,13 @@ def _headline(
     return lines
 
 
+def _tested(figure: Figure) -> str:
+    if figure.p_value is None or figure.p_adjusted is None:
+        return "no test"
+    adjusted_p = p_words(figure.p_adjusted).removeprefix("p ")
+    return f"{p_words(figure.p_value)}, {adjusted_p} after Holm"
+
+
 def _verdict(figure: Figure, primary: str, settings: Settings, detectable: float | None) -> str:
     assert figure.difference is not None  # noqa: S101 - the caller has looked
     interval = (
@@ -165,7 +173,7 @@ def _verdict(figure: Figure, primary: str, settings: Settings, detectable: float
         else f", {100 * settings.level:.0f} % interval {figure.low:+.4f} to {figure.high:+.4f}"
     )
     p = figure.p_adjusted
-    told = "no test" if p is None else f"p {figure.p_value:.3g}, {p:.3g} after Holm"
+    told = _tested(figure)
     if p is not None and p <= settings.alpha:
         verdict = "better" if figure.difference > 0 else "worse"
     else:

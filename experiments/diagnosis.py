@@ -24,7 +24,15 @@ if TYPE_CHECKING:
     from gold import GoldSet
     from retriever import Retriever
 
-__all__ = ["CLASS_ADVICE", "FAILURES", "Diagnosis", "diagnose", "verify", "write_diagnosis"]
+__all__ = [
+    "CLASS_ADVICE",
+    "FAILURES",
+    "Diagnosis",
+    "diagnose",
+    "verify",
+    "work_items",
+    "write_diagnosis",
+]
 
 FAILURES = "failures.json"
 FORMAT = 1
@@ -113,7 +121,7 @@ def _recorded(run: RecordedRun) -> Diagnosis:
                 json.loads(str(row["causes"])),
             )
         )
-    return Diagnosis(queries, _work_items(queries))
+    return Diagnosis(queries, work_items(queries))
 
 
 def verify(run: RecordedRun, gold: "GoldSet", retriever: "Retriever") -> Diagnosis:
@@ -151,7 +159,7 @@ def verify(run: RecordedRun, gold: "GoldSet", retriever: "Retriever") -> Diagnos
         if Change.from_json(json.loads(key)).is_configuration
     ]
     doubts = _doubtful_labels(gold, ids, [unchanged, *configurations])
-    items = [*_work_items(queries), *doubts]
+    items = [*work_items(queries), *doubts]
     return Diagnosis(queries, items, verified=True, replays=replays, unreplayed=refused)
 
 
@@ -236,12 +244,15 @@ def _refuse_other_verdicts(
         )
 
 
-def _work_items(queries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Group causes in the data by the thing to mend, those that fix most queries first."""
+def work_items(queries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Group causes in the data by the thing to mend, those seen to fix most queries first.
+
+    A cause that was tried in vain for a query gives no work for it.
+    """
     items: dict[tuple[str, str], dict[str, Any]] = {}
     for query in queries:
         for cause in query["causes"]:
-            if not cause["about"]:
+            if not cause["about"] or (cause["status"] != "verified" and cause.get("replayed")):
                 continue
             item = items.setdefault(
                 (cause["cause"], cause["about"]),

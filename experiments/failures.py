@@ -23,7 +23,7 @@ import numpy as np
 
 from retriever.types import Booleans, Integers
 
-__all__ = ["CLASSES", "SUBCLASSES", "Pairs", "Reach", "Verdict", "classify"]
+__all__ = ["CLASSES", "SUBCLASSES", "Pairs", "Reach", "Verdict", "classify", "lost_words"]
 
 CLASSES = (
     "ok",
@@ -56,7 +56,11 @@ class Reach(IntEnum):
     CUT_BY_MERGE = 4
     NOT_INJECTED = 5
     OUTSIDE_POOL = 6
-    IN_POOL = 7
+    # In the pool of a query that tier 2 left as it was: the stages before it gave the rank.
+    OUT_RANKED = 7
+    DISPLACED = 8
+    # In the pool of a query that tier 2 ordered.
+    IN_POOL = 9
 
 
 # The sub-class of ranking_gap, and the stage that lost the unit.
@@ -69,7 +73,13 @@ _LOST: dict[Reach, tuple[str | None, str | None]] = {
     Reach.CUT_BY_MERGE: ("filtered", "merge"),
     Reach.NOT_INJECTED: ("not_injected", "inject"),
     Reach.OUTSIDE_POOL: ("lost_in_merge", "merge"),
+    Reach.OUT_RANKED: ("lost_in_rerank", "merge"),
+    Reach.DISPLACED: ("lost_in_rerank", "inject"),
     Reach.IN_POOL: ("lost_in_rerank", "rerank_merged"),
+}
+PASSED_THROUGH = {
+    "merge": "out-ranked in the merge; tier 2 passed through",
+    "inject": "displaced by what was injected; tier 2 passed through",
 }
 
 
@@ -155,3 +165,11 @@ def classify(
         verdict or Verdict("ranking_gap", *_LOST[Reach(int(reach))])
         for verdict, reach in zip((rules[i][1] for i in first), furthest, strict=True)
     ]
+
+
+def lost_words(subclass: str | None, lost_at: str | None) -> str:
+    """Say where a unit was lost; empty where no stage is to blame."""
+    if lost_at is None:
+        return ""
+    passed = PASSED_THROUGH.get(lost_at) if subclass == "lost_in_rerank" else None
+    return passed or f"lost at {lost_at}"

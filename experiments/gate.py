@@ -29,7 +29,7 @@ from pydantic import Field, TypeAdapter, ValidationError, field_validator
 from experiments.metrics import parse_measure
 from experiments.pairing import Pairing
 from experiments.power import ALPHA, smallest_detectable
-from experiments.significance import TIE, holm
+from experiments.significance import TIE, holm, p_words
 from retriever.config import Record
 from retriever.files import InputError
 from retriever.strict_yaml import read_yaml
@@ -243,7 +243,7 @@ def _no_drop(
     return Verdict(
         f"no significant drop of {rule.metric}",
         passed,
-        f"{_moved(figure)}, one-sided p {p:.3g}"
+        f"{_moved(figure)}, one-sided {p_words(p)}"
         + (f" after Holm over {tests} rules" if tests > 1 else "")
         + f", level {gate.alpha:g}; {told} would be caught in four of five such sets",
         {

@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from experiments.diagnosis import CLASS_ADVICE, Diagnosis
+from experiments.failures import lost_words
 from experiments.headroom import LAST, STAGES, Headroom
 
 __all__ = ["print_diagnosis", "print_headroom", "print_query"]
@@ -46,7 +47,8 @@ def print_diagnosis(found: Diagnosis) -> None:
         console.print(Text("to mend in the data:"))
     for item in found.work_items:
         some = f"{len(item['queries'])} queries" if len(item["queries"]) > 1 else item["queries"][0]
-        fixed = f", verified for {len(item['verified'])}" if item["verified"] else ""
+        seen = len(item["verified"])
+        fixed = f", verified for {seen}" if seen else ", not tried"
         console.print(Text(f"  {item['item']} [{item['cause']}: {some}{fixed}]"))
 
 
@@ -54,7 +56,8 @@ def print_query(query: Mapping[str, Any]) -> None:
     """Print one query: verdict, waterfall, plans, what out-scored it, causes, advice."""
     console = _console()
     verdict = " / ".join(filter(None, (query["class"], query["subclass"]))) or "unscorable"
-    lost = f", lost at {query['lost_at']}" if query["lost_at"] else ""
+    words = lost_words(query["subclass"], query["lost_at"])
+    lost = f", {words}" if words else ""
     console.print(Text(f"{query['query_id']}: {query['text']}\n{verdict}{lost}"))
     if query["class"] in CLASS_ADVICE:
         console.print(Text(CLASS_ADVICE[query["class"]]))

@@ -29,6 +29,7 @@ __all__ = [
     "holm",
     "matched_pairs_interval",
     "mcnemar_exact",
+    "p_words",
     "paired_bootstrap",
     "paired_bootstraps",
     "paired_randomisation",
@@ -312,3 +313,8 @@ def _tango_statistic(wins: int, losses: int, n: int, d: float) -> float:
     if variance <= 0:
         return math.copysign(math.inf, excess) if excess else 0.0
     return excess / math.sqrt(variance)
+
+
+def p_words(p: float) -> str:
+    """Return `p 0.031`, or `p <0.001` below what three decimals can show."""
+    return "p <0.001" if p < 0.001 else f"p {p:.3f}"

@@ -100,6 +100,15 @@ def waterfall(
     reach = np.where(routed, Reach.NOT_RECALLED, Reach.UNROUTED)
     reach = np.where(routed & ~_in_scope(units, trace, query, unit), Reach.OUT_OF_SCOPE, reach)
     np.maximum.at(reach, pair, _levels(trace, ranks)[row, slot])
+    reach = np.where(
+        (reach == Reach.IN_POOL) & _passed_through(trace)[query],
+        np.where(
+            (best["merged"] > 0) & (best["merged"] <= cutoffs[query]),
+            Reach.DISPLACED,
+            Reach.OUT_RANKED,
+        ),
+        reach,
+    )
     # A list that others of the batch search has places for every query.
     reach = np.where(routed, reach, Reach.UNROUTED)
     substance = np.zeros(len(unit), dtype=np.bool_)
@@ -171,6 +180,15 @@ def _levels(trace: Trace, ranks: Mapping[str, Integers]) -> Integers:
     found = np.where(ranks["supplement"] > 0, np.maximum(found, Reach.NOT_INJECTED), found)
     found = np.where(ranks["reranked"] > 0, Reach.OUTSIDE_POOL, found)
     return np.where(trace.final.pool, Reach.IN_POOL, found).astype(np.int32)
+
+
+def _passed_through(trace: Trace) -> Booleans:
+    """Which queries tier 2 left in the order that the injection gave them, (queries,)."""
+    found = np.zeros(len(trace.queries), dtype=np.bool_)
+    for event in trace.final.audit:
+        if event.event == "rerank_t2_passthrough":
+            found |= event.where
+    return found
 
 
 def _in_scope(units: Units, trace: Trace, query: Integers, unit: Integers) -> Booleans:

@@ -11,6 +11,8 @@ __all__ = [
     "differences",
     "figure_cells",
     "left_over",
+    "moved",
+    "p_text",
     "path",
     "short",
     "signed",
@@ -69,6 +71,12 @@ def stage(mover: Mapping[str, Any]) -> str:
     return f"{mover['stage']}{lists}"
 
 
+def moved(mover: Mapping[str, Any]) -> str:
+    """Return where a query moved in few words: of several lists how many, not which."""
+    several = mover["stage"] is not None and len(mover["lists"]) > 1
+    return f"{mover['stage']} ({len(mover['lists'])})" if several else stage(mover)
+
+
 def path(mover: Mapping[str, Any]) -> str:
     """Return the ranks that differ, stage by stage: `merged 2 to 5, final 1 to 2`."""
     return ", ".join(
@@ -103,7 +111,8 @@ def signed(value: float | None, digits: int = 4) -> str:
     return "–" if value is None else f"{value:+.{digits}f}"
 
 
-def _p(value: float | None) -> str:
+def p_text(value: float | None) -> str:
+    """Return a p-value with three decimals, `<0.001` below them, a dash for none."""
     if value is None:
         return "–"
     return "<0.001" if value < 0.001 else f"{value:.3f}"
@@ -148,8 +157,8 @@ def figure_cells(figure: Mapping[str, Any]) -> list[str]:
         short(figure["candidate"]),
         signed(figure["difference"]),
         interval,
-        _p(figure["p_value"]),
-        _p(figure["p_adjusted"]),
+        p_text(figure["p_value"]),
+        p_text(figure["p_adjusted"]),
         signed(figure["effect_size"], 2),
         f"{figure['wins']} / {figure['ties']} / {figure['losses']}",
     ]

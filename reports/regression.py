@@ -5,7 +5,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from reports.cells import causes_of, differences, path, short, signed, stage
+from markupsafe import Markup, escape
+
+from reports.cells import causes_of, differences, moved, p_text, path, short, signed
 from reports.faults import InputError
 from reports.page import render_page
 
@@ -45,8 +47,20 @@ def to_html(comparison: Comparison) -> str:
         title=f"{comparison['baseline']['label']} against {names}",
         data={},
         styles=("regression.css",),
-        context={"comparison": comparison, "views": views, "short": short, "signed": signed},
+        context={
+            "comparison": comparison,
+            "views": views,
+            "short": short,
+            "signed": signed,
+            "p_text": p_text,
+            "parted": _parted,
+        },
     )
+
+
+def _parted(name: str) -> Markup:
+    """Return a dotted name that a line may break after each dot."""
+    return escape(name).replace(".", Markup(".<wbr>"))
 
 
 def _view(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -61,7 +75,7 @@ def _view(found: Mapping[str, Any]) -> dict[str, Any]:
         "flow": _flow(found["flow"]),
         "differences": differences(found["differences"]),
         "movers": [
-            {**mover, "shown_stage": stage(mover), "path": path(mover)} for mover in found["movers"]
+            {**mover, "shown_stage": moved(mover), "path": path(mover)} for mover in found["movers"]
         ],
         "causes_of": causes_of(found["causes"]),
     }

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reports.cells import cut, short, signed
+from reports.cells import cut, p_text, short, signed
 from reports.faults import InputError
 from reports.page import render_page
 from reports.sweep_pictures import (
@@ -118,6 +118,7 @@ def to_html(sweep: SweepFolder) -> str:
             ),
             "same": not record["folds"] and not record["best"]["changed"],
             "short": short,
+            "p_text": p_text,
             "signed": signed,
             "written": _written,
         },

@@ -30,7 +30,8 @@ _AGAIN = "diagnose anew"
 class WorkItem:
     """One thing to mend in the data.
 
-    `rows` are the queries it concerns; `verified` of them passed when it was mended.
+    `rows` are the queries it concerns; `verified` of them passed when it was mended, with the
+    others that was not tried.
     """
 
     item: str
@@ -105,7 +106,7 @@ def _tried(run: RunDirectory) -> Mapping[str, Mapping[str, Any]]:
 
 def _work_items(run: RunDirectory, query_ids: Sequence[str]) -> list[WorkItem]:
     row_of = {query_id: row for row, query_id in enumerate(query_ids)}
-    return [
+    found = [
         WorkItem(
             item=str(one.get("item")),
             cause=str(one.get("cause")),
@@ -114,6 +115,7 @@ def _work_items(run: RunDirectory, query_ids: Sequence[str]) -> list[WorkItem]:
         )
         for one in _listed(run, "work_items")
     ]
+    return sorted(found, key=lambda item: item.verified == 0)
 
 
 def _listed(run: RunDirectory, key: str) -> Sequence[Mapping[str, Any]]:

@@ -129,7 +129,7 @@ function showClasses(run) {
       const counts = countBy(run, (row) => column.codes[row] === code);
       const total = [...counts.values()].reduce((sum, count) => sum + count, 0);
       return [
-        h("div", { class: "name" }, h("a", { href: linkTo({ [name]: value }), "data-filter": true }, value)),
+        h("div", { class: "name" }, h("a", { href: linkTo({ [name]: value }), "data-filter": true }, parted(value))),
         stack(counts, total, { [name]: value }, value, false),
         h("div", { class: "of" }, whole(total)),
       ];
@@ -169,7 +169,7 @@ function showCauses(run) {
   const items = run.work_items.map((item, place) => h("div", { class: "cause" },
     h("a", { href: linkTo({ item: String(place) }), "data-filter": true }, item.item), " ",
     h("span", { class: "muted small" }, counted(item.rows.length, "query", "queries"),
-      item.verified > 0 && `, ${item.verified} seen to pass with it`)));
+      item.verified > 0 ? `, ${item.verified} seen to pass with it` : ", hypothesis, not tried")));
   byId("causes").replaceChildren(...[
     items.length > 0 && h("div", { class: "kind" }, h("h4", {}, "Work items in the data"), items.slice(0, ITEMS),
       items.length > ITEMS && h("details", {}, h("summary", {}, `${whole(items.length - ITEMS)} more`), items.slice(ITEMS))),

@@ -19,6 +19,8 @@ const STATUS_SAYS = {
 };
 const PART_COLOURS = ["blue", "orange", "green", "purple", "yellow", "sky", "vermillion", "grey"];
 
+// A name that a line may break after each underscore, and nowhere within a word.
+const parted = (name) => name.split("_").flatMap((part, i) => (i ? ["_", h("wbr"), part] : [part]));
 const classColour = (name) => (CLASSES[name] || CLASSES.not_classified).colour;
 const className = (name) => name.replaceAll("_", " ");
 const chip = (name) => h("span", { class: "chip", style: { "--colour": classColour(name) } }, className(name));

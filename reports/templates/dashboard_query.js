@@ -43,9 +43,19 @@ function showQuery() {
   room.replaceChildren(...queryWaterfall(run, row, room.clientWidth || 600));
 }
 
+// Where tier 2 left the order alone, an earlier stage gave the rank.
+const PASSED_THROUGH = {
+  merge: "out-ranked in the merge; tier 2 passed through",
+  inject: "displaced by what was injected; tier 2 passed through",
+};
+
 function queryFacts(run, row) {
   const { queries } = run;
   const fact = (name, value) => value !== null && value !== "" && h("span", {}, h("span", { class: "muted" }, name), value);
+  const lostFact = (subclass, stage) => {
+    const passed = subclass === "lost_in_rerank" && PASSED_THROUGH[stage];
+    return passed ? h("span", {}, passed) : fact("lost at", stage);
+  };
   const metrics = Object.entries(queries.metrics).map(([name, values]) => fact(name, decimal(values[row])));
   const moved = DATA.runs.map((other, place) => [other, place, other.rowOf.get(queries.id[row])])
     .filter(([, place, found]) => place !== Number(STATE.run) && found !== undefined)
@@ -54,7 +64,7 @@ function queryFacts(run, row) {
     h("h2", { id: "query-title" }, queries.text[row]),
     h("div", { class: "facts" },
       h("span", {}, chip(at(queries.class, row)), at(queries.subclass, row) && `· ${className(at(queries.subclass, row))}`),
-      fact("lost at", at(queries.lost_at, row)), fact("type", at(queries.type, row)), fact("workflow", at(queries.workflow, row)),
+      lostFact(at(queries.subclass, row), at(queries.lost_at, row)), fact("type", at(queries.type, row)), fact("workflow", at(queries.workflow, row)),
       queries.critical[row] ? h("b", {}, "critical") : ""),
     h("div", { class: "facts" }, metrics),
     moved.length > 0 && h("div", { class: "facts" }, moved),

@@ -16,8 +16,8 @@ function columnsOf(run) {
     { key: "id", title: "Query", css: "c-id", of: (row) => queries.id[row],
       cell: (row) => [queries.id[row], queries.critical[row] ? h("span", { class: "sub" }, "critical") : ""] },
     { key: "text", title: "Text", css: "c-text", of: (row) => queries.text[row], cell: (row) => queries.text[row] },
-    { key: "type", title: "Type", css: "c-group", of: (row) => at(queries.type, row), cell: (row) => at(queries.type, row) },
-    { key: "workflow", title: "Workflow", css: "c-group", of: (row) => at(queries.workflow, row) || "", cell: (row) => at(queries.workflow, row) || "–" },
+    { key: "type", title: "Type", css: "c-group", of: (row) => at(queries.type, row), cell: (row) => parted(at(queries.type, row)) },
+    { key: "workflow", title: "Workflow", css: "c-group", of: (row) => at(queries.workflow, row) || "", cell: (row) => parted(at(queries.workflow, row) || "–") },
     { key: "rank", title: "Rank", css: "c-number number", of: (row) => far(queries.rank[row]), cell: (row) => queries.rank[row] || "none" },
     shown && { key: "metric", title: shown, css: "c-number number", of: (row) => queries.metrics[shown][row] ?? -1, cell: (row) => decimal(queries.metrics[shown][row]) },
   ].filter(Boolean);

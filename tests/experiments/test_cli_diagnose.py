@@ -8,6 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 from worlds import write_gold
 
+from experiments.diagnosis import work_items
+
 DOCUMENTS = {
     "egfr": "Gefitinib blocks the EGFR kinase in lung cancer.",
     "met": "Capmatinib is a MET inhibitor for exon 14 skipping.",
@@ -48,7 +50,7 @@ def test_run_keeps_classes_and_evidence(run: Path) -> None:
     table = pq.read_table(run / "queries.parquet").to_pylist()
     rows = {row["query_id"]: row for row in table}
     assert [rows[q]["class"] for q in QUERIES] == ["ok", "ranking_gap", "gold_corpus_gap", None]
-    assert rows["lost"]["lost_at"] == "rerank_merged"
+    assert rows["lost"]["lost_at"] == "merge"
     evidence = json.loads(rows["lost"]["evidence"])
     assert evidence["gold"][0]["document_id"] == "rules"
     assert evidence["above"][0]["document_id"] == "notes"
@@ -90,7 +92,7 @@ def test_tables_name_queries_causes_and_what_to_mend(assay, run: Path) -> None:
     assert "--verify" in done.out
     assert "document_not_indexed" in done.out
     one = assay("diagnose", run, "--query", "lost")
-    assert "ranking_gap / lost_in_rerank, lost at rerank_merged" in one.out
+    assert "lost_in_rerank, out-ranked in the merge; tier 2 passed through" in one.out
     assert "rules" in one.out
     assert "plan eagle_text:bm25" in one.out
     assert "hypothesis: " in one.out
@@ -164,3 +166,24 @@ def test_damaged_failures_file_is_named(assay, run: Path) -> None:
     done = assay("diagnose", run)
     assert done.code == 2
     assert "failures.json" in done.err
+
+
+def test_cause_tried_in_vain_is_no_work_and_verified_work_comes_first() -> None:
+    def query(name: str, *causes: tuple[str, str, bool]) -> dict[str, Any]:
+        found = [
+            {"cause": "x", "about": about, "advice": f"mend {about}", "status": status}
+            | ({"replayed": {"class": "ranking_gap", "rank": 48}} if tried else {})
+            for about, status, tried in causes
+        ]
+        return {"query_id": name, "causes": found, "evidence": {"plans": []}}
+
+    hypothesis = "hypothesis"
+    items = work_items(
+        [
+            query("a", ("T2", hypothesis, True), ("T1", "verified", True)),
+            query("b", ("T1", hypothesis, True), ("T3", hypothesis, False)),
+            query("c", ("T3", hypothesis, False)),
+        ]
+    )
+    found = [(item["about"], item["queries"], item["verified"]) for item in items]
+    assert found == [("T1", ["a"], ["a"]), ("T3", ["b", "c"], [])]

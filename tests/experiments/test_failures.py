@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from failure_worlds import World, world
 
-from experiments.failures import CLASSES, SUBCLASSES, Pairs, Reach, Verdict, classify
+from experiments.failures import CLASSES, SUBCLASSES, Pairs, Reach, Verdict, classify, lost_words
 from retriever import InputError
 
 BETTER = {"_id": "other", "text": "alpha alpha alpha"}
@@ -209,7 +209,16 @@ def test_lost_in_merge_when_outside_the_pool(tmp_path: Path) -> None:
 def test_lost_in_rerank_when_out_ranked_without_a_policy(tmp_path: Path) -> None:
     none = {"rerank_merged.rerank_policy": "none"}
     found = named(tmp_path, [WORSE, BETTER], overrides=none)
-    assert found == ("ranking_gap", "lost_in_rerank", "rerank_merged")
+    assert found == ("ranking_gap", "lost_in_rerank", "merge")
+    assert lost_words(*found[1:]) == "out-ranked in the merge; tier 2 passed through"
+
+
+def test_lost_at_the_injection_when_displaced_and_tier_2_passes_through(tmp_path: Path) -> None:
+    none = {**SUPPLEMENT, "inject.rerank_pool": 2, "rerank_merged.rerank_policy": "none"}
+    asked = {"relevant": {"other": 1}, "overrides": {**none, "inject.min_new": 1}}
+    found = named(tmp_path, NAMED, "alpha gefitinib", **asked)
+    assert found == ("ranking_gap", "lost_in_rerank", "inject")
+    assert lost_words(*found[1:]).startswith("displaced by what was injected")
 
 
 def test_term_metric_strict_when_the_passage_is_not_retrieved(tmp_path: Path) -> None:

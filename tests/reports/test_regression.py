@@ -59,7 +59,8 @@ def made(folder: Path, queries: int = 12, text: str = "plain", **more: Any) -> d
 
 def test_every_rendering_shows_figures_causes_and_verdicts(tmp_path: Path) -> None:
     comparison = made(tmp_path)
-    for text in (to_html(comparison), to_markdown(comparison), to_text(comparison)):
+    page = to_html(comparison).replace("<wbr>", "")
+    for text in (page, to_markdown(comparison), to_text(comparison)):
         # Half of the queries lost .4: the mean difference is -.2
         for shown in ("-0.2000", "merge.rrf", "5", "no significant drop", "ranking"):
             assert shown in text
@@ -134,3 +135,14 @@ def test_comparison_is_read_back_and_others_are_refused(tmp_path: Path) -> None:
             read_comparison(file)
     with pytest.raises(InputError, match="cannot be read"):
         read_comparison(tmp_path / "absent.json")
+
+
+def test_page_names_the_stage_and_keeps_the_lists_for_its_title(tmp_path: Path) -> None:
+    comparison = made(tmp_path)
+    found = comparison["comparisons"][0]
+    found["movers"][0] |= {"stage": "lists", "lists": ["one:bm25", "two:dense"]}
+    found["metrics"]["ndcg@10"] |= {"p_value": 0.0004, "p_adjusted": 0.02}
+    page = to_html(comparison)
+    assert '<td title="one:bm25, two:dense">lists (2)</td>' in page
+    assert "&lt;0.001" in page
+    assert "lists (one:bm25, two:dense)" in to_text(comparison)

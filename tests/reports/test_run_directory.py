@@ -120,7 +120,8 @@ def test_tried_causes_take_the_place_of_guesses_when_there_are_any(run: Path) ->
             }
         ],
         "work_items": [
-            {"item": "add it", "cause": "x", "queries": ["q0004", "gone"], "verified": ["q0004"]}
+            {"item": "look", "cause": "x", "queries": ["q0003", "q0004"], "verified": []},
+            {"item": "add it", "cause": "x", "queries": ["q0004", "gone"], "verified": ["q0004"]},
         ],
     }
     (run / "failures.json").write_text(json.dumps(tried))
@@ -131,7 +132,9 @@ def test_tried_causes_take_the_place_of_guesses_when_there_are_any(run: Path) ->
         "insufficient",
         "rank: 7; after the change: class ranking_gap",
     )
-    assert [(one.item, one.rows, one.verified) for one in found.work_items] == [("add it", [4], 1)]
+    # Work that was seen to help comes before what nothing has tried.
+    items = [(one.item, one.rows, one.verified) for one in found.work_items]
+    assert items == [("add it", [4], 1), ("look", [3, 4], 0)]
     # The other queries keep what the run itself said.
     assert [one[1:] for one in found.causes[2]] == [one[1:] for one in plain.causes[2]] != []
 
