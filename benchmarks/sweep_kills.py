@@ -1,8 +1,8 @@
 """A sweep killed again and again ends like one that was not.
 
 Runs `assay sweep` on the bundled gold set, kills it (SIGKILL) at random moments and starts it
-again until it is done; before that the same under another name with no kill. Both must have the same
-finished trials, none lost and none twice, and the same best value.
+again until it is done; before that the same under another name, not killed. Both must have the
+same finished trials, none lost and none twice, and the same best value.
 
     python benchmarks/sweep_kills.py [--trials 500] [--kills 25] [--seed 0] [--json]
 """
@@ -36,7 +36,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
-    rng = random.Random(options.seed)  # noqa: S311
+    rng = random.Random(options.seed)
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         (folder / "space.yaml").write_text(SPACE)
