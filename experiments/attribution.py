@@ -276,10 +276,12 @@ def _totals(causes: Mapping[tuple[str, ...], Booleans], loss: Booleans) -> list[
 def _summary(causes: Mapping[tuple[str, ...], Booleans], loss: Booleans) -> list[str]:
     """Say it: `merge.rrf_k explains 14 of 19 losses`."""
     lines = []
-    for kind, of_kind in (("losses", loss), ("gains", ~loss)):
+    for one, more, of_kind in (("loss", "losses", loss), ("gain", "gains", ~loss)):
+        total = int(of_kind.sum())
+        kind = one if total == 1 else more
         counts = Counter({names: int((u & of_kind).sum()) for names, u in causes.items()})
         lines += [
-            f"{' with '.join(names)} explains {count} of {int(of_kind.sum())} {kind}"
+            f"{' with '.join(names)} explains {count} of {total} {kind}"
             for names, count in counts.most_common()
             if count
         ]

@@ -9,8 +9,8 @@
         at_most: 0.03
       - rule: critical_stay_ok
       - rule: at_least
-        metric: judged@10
-        value: 0.6
+        metric: hit@5
+        value: 0.8
       - rule: no_fallbacks
         events: [cross_encoder_fallback]
 

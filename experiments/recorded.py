@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gold import GoldSet
     from retriever import Retriever, RetrieverConfig
 
-__all__ = ["RecordedRun", "find_run", "reopen"]
+__all__ = ["RecordedRun", "find_run", "refuse_absent", "reopen"]
 
 
 @dataclass(frozen=True)
@@ -102,17 +102,42 @@ def find_run(name: str) -> RecordedRun:
     path = Path(name)
     if path.exists():
         return RecordedRun.open(path)
-    from experiments.registered import MODEL, artifacts_of, run_of_alias
+    refuse_absent(name)
+    from experiments.registered import artifacts_of, run_of_alias
 
     run_id = run_of_alias(name) or name
     folder = artifacts_of(run_id)
     if folder is None:
-        raise InputError(
-            f"{name!r} is no folder, no MLflow run with its artifacts, and no alias of the model "
-            f"{MODEL}",
-            fix="give a folder that assay evaluate wrote",
-        )
+        raise _unknown(name)
     return RecordedRun.open(folder)
+
+
+def refuse_absent(name: str) -> None:
+    """Refuse, quickly, a name that stands for nothing: a path without a file, no MLflow to ask.
+
+    Aliases and run ids have neither a suffix nor a separator. Raises InputError.
+    """
+    path = Path(name)
+    if path.exists():
+        return
+    if path.suffix or path.name != name:
+        raise InputError(
+            "no such file or folder", path=name, fix="give a folder that assay evaluate wrote"
+        )
+    from experiments.registered import has_store
+
+    if not has_store():
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> InputError:
+    from experiments.registered import MODEL
+
+    return InputError(
+        f"{name!r} is no folder, no MLflow run with its artifacts, and no alias of the model "
+        f"{MODEL}",
+        fix="give a folder that assay evaluate wrote",
+    )
 
 
 def reopen(

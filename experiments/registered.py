@@ -5,10 +5,15 @@ from pathlib import Path
 from experiments.tracking import default_tracking_uri, open_client
 from retriever.store import store_folder
 
-__all__ = ["MODEL", "artifacts_of", "run_of_alias"]
+__all__ = ["MODEL", "artifacts_of", "has_store", "run_of_alias"]
 
 # The registered model whose versions are configurations; an alias names one of them.
 MODEL = "assay"
+
+
+def has_store() -> bool:
+    """Tell whether there may be an MLflow store to ask; answered without loading MLflow."""
+    return not _is_missing(default_tracking_uri(store_folder()))
 
 
 def artifacts_of(run_id: str) -> Path | None:

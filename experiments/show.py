@@ -1,5 +1,6 @@
 """An evaluation as a table on the terminal."""
 
+import shlex
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,11 +21,14 @@ def print_evaluation(evaluation: Evaluation) -> None:
     console = Console(highlight=False)
     if not console.is_terminal:
         console = Console(highlight=False, width=WIDTH_OFF_TERMINAL)
-    print_record(evaluation.record, console)
+    print_record(evaluation.record, console, shlex.quote(str(evaluation.path)))
 
 
-def print_record(record: Mapping[str, Any], console: Console) -> None:
-    """Print what run.json says: the figures by query type, and everything that was not plain."""
+def print_record(record: Mapping[str, Any], console: Console, run: str = "RUN") -> None:
+    """Print what run.json says: the figures by query type, and everything that was not plain.
+
+    `run` is the run's name on a command line.
+    """
     gold = record["gold"]
     table = Table(
         title=Text(f"{gold['name']} {gold['version']} {gold['split']}, 95 % intervals"),
@@ -42,8 +46,9 @@ def print_record(record: Mapping[str, Any], console: Console) -> None:
         table.add_section()
     table.add_row("all", str(record["queries"]), *_cells(record["metrics"]))
     console.print(table)
-    for line in _remarks(record):
-        console.print(Text(line))
+    for line in _remarks(record, run):
+        # The terminal wraps, so that a command can be copied; a recorded picture cannot.
+        console.print(Text(line), soft_wrap=not console.record)
 
 
 def _cells(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -63,7 +68,11 @@ def _short(value: float) -> str:
     return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.2f}"
 
 
-def _remarks(record: Mapping[str, Any]) -> list[str]:
+def _queries(count: int) -> str:
+    return "1 query" if count == 1 else f"{count} queries"
+
+
+def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
     remarks = [
         f"unanswered {record['unanswered']} (score 0), unscorable {record['unscorable']} (no "
         "relevant document, left out)"
@@ -78,17 +87,18 @@ def _remarks(record: Mapping[str, Any]) -> list[str]:
         )
     classes = [f"{name} {count}" for name, count in (record.get("classes") or {}).items() if count]
     if classes:
-        remarks.append(f"{', '.join(classes)}; why: assay diagnose RUN")
+        remarks.append(f"{', '.join(classes)}; why: assay diagnose {run}")
     undefined = {
         name: figure["undefined"]
         for name, figure in record["metrics"].items()
         if figure["undefined"]
     }
-    remarks += [f"{name}: undefined for {n} queries, left out" for name, n in undefined.items()]
+    remarks += [f"{name}: undefined for {_queries(n)}, left out" for name, n in undefined.items()]
     ignored = record["system"].get("ignored_queries") or []
     if ignored:
         few = ", ".join(ignored[:5]) + (", …" if len(ignored) > 5 else "")
-        remarks.append(f"{len(ignored)} queries of the run are not judged and were ignored: {few}")
+        verbs = "is not judged and was" if len(ignored) == 1 else "are not judged and were"
+        remarks.append(f"{_queries(len(ignored))} of the run {verbs} ignored: {few}")
     remarks += [f"{event}: {count}" for event, count in record["fallbacks"].items()]
     latency = record["latency_ms"]
     if latency:

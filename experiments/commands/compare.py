@@ -58,6 +58,7 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare runs: figures, significance, what moved and why; judge them by a gate."""
+    _refuse_absent([baseline, *candidates])
     from experiments.comparison import compare_runs
     from experiments.gate import load_gate
 
@@ -89,6 +90,15 @@ def compare(
     _show(made, folder, as_json)
     if any(found["gate"] and not found["gate"]["passed"] for found in made["comparisons"]):
         raise typer.Exit(NEGATIVE)
+
+
+def _refuse_absent(names: list[str]) -> None:
+    from experiments.recorded import refuse_absent
+    from retriever.config import PRESETS
+
+    for name in names:
+        if name not in PRESETS:
+            refuse_absent(name)
 
 
 def _settings(test: str, permutations: int, resamples: int, seed: int) -> "Settings":

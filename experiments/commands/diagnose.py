@@ -26,14 +26,15 @@ def diagnose(
     as_json: Json = False,
 ) -> None:
     """Say why each query of a run fails; --verify tries each cause by changing it alone."""
+    from experiments.recorded import find_run, reopen
+
+    recorded = find_run(run)
     from experiments.diagnosis import diagnose as read_diagnosis
     from experiments.diagnosis import verify as try_causes
     from experiments.diagnosis import write_diagnosis
-    from experiments.recorded import find_run, reopen
     from experiments.show_failures import print_diagnosis, print_query
     from retriever.files import InputError
 
-    recorded = find_run(run)
     if verify:
         judged, retriever = reopen(recorded, gold=gold, index=index)
         warm_up(as_json)

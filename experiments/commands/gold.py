@@ -33,9 +33,10 @@ def validate(
             place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
             typer.echo(f"{place}: {problem.severity}: {problem.message} [{problem.code}]")
         errors = sum(problem.severity == "error" for problem in report.problems)
+        warnings = len(report.problems) - errors
         typer.echo(
-            f"{gold}: {'ok' if report.ok else 'not valid'}, {errors} errors, "
-            f"{len(report.problems) - errors} warnings"
+            f"{gold}: {'ok' if report.ok else 'not valid'}, "
+            f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
         )
     if not report.ok:
         raise typer.Exit(NEGATIVE)

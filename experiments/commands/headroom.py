@@ -24,13 +24,14 @@ def headroom(
     as_json: Json = False,
 ) -> None:
     """Say what each stage still leaves to the next, and whether weights can mend what fails."""
-    from experiments.headroom import headroom as find_headroom
-    from experiments.headroom import write_headroom
     from experiments.recorded import find_run, reopen
-    from experiments.show_failures import print_headroom
 
     asked = dict(_bound(text) for text in bounds or ())
     recorded = find_run(run)
+    from experiments.headroom import headroom as find_headroom
+    from experiments.headroom import write_headroom
+    from experiments.show_failures import print_headroom
+
     judged, retriever = reopen(recorded, gold=gold, index=index)
     found = find_headroom(judged, retriever, asked)
     path = write_headroom(recorded, found)

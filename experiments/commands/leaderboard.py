@@ -29,8 +29,9 @@ def leaderboard(
     if not console.is_terminal:
         console = Console(highlight=False, width=160)
     for board in found["boards"]:
+        runs = _runs(board["runs"])
         table = Table(
-            title=Text(f"{board['gold']} ({board['digest'][:12]}), {board['runs']} runs"),
+            title=Text(f"{board['gold']} ({board['digest'][:12]}), {runs}"),
             title_justify="left",
             box=None,
         )
@@ -42,7 +43,11 @@ def leaderboard(
         if board["runs"] > len(board["rows"]):
             console.print(f"{board['runs'] - len(board['rows'])} more runs: --most")
     for reason, count in found["left_out"].items():
-        console.print(f"{count} runs left out: {reason}")
+        console.print(f"{_runs(count)} left out: {reason}")
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

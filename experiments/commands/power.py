@@ -9,6 +9,9 @@ from experiments.commands.options import Json
 from experiments.commands.terminal import print_json
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
     from experiments.recorded import RecordedRun
     from gold import GoldSet
 
@@ -45,7 +48,6 @@ def power(
         f"smallest p any outcome can reach: {found['smallest_p']:.2g} "
         f"(exact tests of 0/1 metrics: {found['smallest_p_rate']:.2g})"
     )
-    typer.echo(f"spread of the differences: {found['basis']}")
     for name, row in found["metrics"].items():
         least = row["smallest_detectable"]
         seen = "nothing, however large" if least is None else f"{least:.4f}"
@@ -56,6 +58,7 @@ def power(
         else:
             needed = f"{row['queries_needed']} queries: enough"
         typer.echo(f"{name}: detects {seen} at 80 %; {difference:g} needs {needed}")
+        typer.echo(f"  spread: {row['basis']}")
 
 
 def _resolved(
@@ -66,13 +69,14 @@ def _resolved(
 
     if len(names) > 2:
         raise InputError("a third run has no part in it", fix="give one run, or two")
-    spreads, queries, basis = _spreads(judged, names, correlation)
+    spreads, queries = _spreads(judged, names, correlation)
     metrics = {}
-    for name, (deviation, n, is_rate) in spreads.items():
+    for name, (deviation, n, is_rate, basis) in spreads.items():
         made = resolution(name, n, deviation, rate=is_rate, wanted=difference)
         metrics[name] = {
             "queries": n,
             "deviation": deviation,
+            "basis": basis,
             "smallest_detectable": made.smallest_detectable,
             "queries_needed": made.queries_needed,
             "more_queries": made.more_queries,
@@ -83,7 +87,6 @@ def _resolved(
         "queries": queries,
         "power": POWER,
         "difference": difference,
-        "basis": basis,
         "smallest_p": smallest_p(queries),
         "smallest_p_rate": smallest_p(queries, rate=True),
         "metrics": metrics,
@@ -92,14 +95,14 @@ def _resolved(
 
 def _spreads(
     judged: "GoldSet", names: list[str], correlation: float
-) -> tuple[dict[str, tuple[float, int, bool]], int, str]:
-    """Return for each metric (deviation of differences, queries, is a rate), and where from."""
+) -> tuple[dict[str, tuple[float, int, bool, str]], int]:
+    """Return for each metric (deviation of differences, queries, is a rate, where from)."""
     import numpy as np
 
     from experiments.figures import deviation_of
     from experiments.metrics import parse_measure
     from experiments.pairing import pair
-    from experiments.power import assumed_deviation
+    from experiments.power import CORRELATION, assumed_deviation
     from experiments.recorded import find_run
 
     runs = [_on(find_run(name), judged) for name in names]
@@ -110,31 +113,50 @@ def _spreads(
             for grades in judged.qrels.values()
         )
         widest = assumed_deviation(correlation=correlation)
+        basis = f"no run given: the widest there is, {assumed}"
         # A rate and a mean at the widest spread that figures between 0 and 1 can have.
-        spreads = {"hit@5": (widest, n, True), "ndcg@10": (widest, n, False)}
-        return spreads, n, f"no run given: the widest there is, {assumed}"
+        spreads = {"hit@5": (widest, n, True, basis), "ndcg@10": (widest, n, False, basis)}
+        return spreads, n
     if len(runs) == 2:
         pairing = pair(runs[0], runs[1])
-        spreads, bases = {}, set()
+        spreads = {}
         for measure in pairing.measures:
             one, other = pairing.values(measure)
-            deviation, basis = deviation_of(measure, one, other)
-            bases.add(basis)
+            deviation, kind = deviation_of(measure, one, other)
             n = int((~np.isnan(other - one)).sum())
-            spreads[str(measure)] = (deviation, n, measure.is_rate)
-        more = "" if bases == {"observed"} else "; assumed where the runs never differ"
-        return spreads, len(pairing.baseline_rows), f"observed between the two runs{more}"
+            if kind == "observed":
+                basis = "observed between the two runs"
+            else:
+                basis = (
+                    "the runs never differ: "
+                    f"{_of_one_run(_spread(one))}, assumed correlation {CORRELATION:g}"
+                )
+            spreads[str(measure)] = (deviation, n, measure.is_rate, basis)
+        return spreads, len(pairing.baseline_rows)
     table = runs[0].queries[runs[0].queries["scorable"]]
     spreads = {}
     for key in runs[0].record["metrics"]:
         values = table[key].dropna().to_numpy(np.float64)
-        spread = float(values.std(ddof=1)) if len(values) > 1 else 0.0
+        spread = _spread(values)
         spreads[key] = (
             assumed_deviation(spread or 0.5, correlation),
             len(values),
             parse_measure(key).is_rate,
+            f"{_of_one_run(spread)}, {assumed}",
         )
-    return spreads, len(table), f"that of the run by query, {assumed}"
+    return spreads, len(table)
+
+
+def _spread(values: "npt.NDArray[np.float64]") -> float:
+    """Return the standard deviation of the figures of a run; 0 where it has no say."""
+    known = values[values == values]  # NaN is not itself
+    return float(known.std(ddof=1)) if len(known) > 1 else 0.0
+
+
+def _of_one_run(spread: float) -> str:
+    if spread:
+        return "that of the run by query"
+    return "the run has none (every query alike), so the widest there is"
 
 
 def _on(run: "RecordedRun", judged: "GoldSet") -> "RecordedRun":

@@ -31,7 +31,9 @@ def promote(
     from retriever.store import store_folder
 
     if (gate is None) != no_gate:
-        raise InputError("a promotion has a gate or says that it has none", fix="--gate FILE")
+        raise InputError(
+            "a promotion has a gate or says that it has none", fix="--gate FILE, or --no-gate"
+        )
     check_tracking(default_tracking_uri(store_folder()), experiment)
     found = find_run(run)
     if found.is_imported:

@@ -142,6 +142,7 @@ def test_refused_configuration_leaves_no_run_folder(
     ("arguments", "message"),
     [
         (["nowhere", "nowhere"], "is no folder"),
+        (["{one}", "nosuch.yaml"], "nosuch.yaml: no such file"),
         (["{one}"], "Missing argument"),
         (["{one}", "{one}", "--test", "wilcoxon"], "randomisation or t"),
         (["{one}", "{one}", "--metric", "ndgc@10"], "ndcg@10"),
@@ -163,6 +164,41 @@ def test_bad_input_is_one_line_and_exit_code_2(
     assert message in line
 
 
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["compare", ".", "nosuch.yaml"], "no such file"),
+        (["compare", ".", "nosuch"], "is no folder"),
+        (["diagnose", "nosuch"], "is no folder"),
+    ],
+)
+def test_absent_run_is_refused_before_anything_heavy_is_loaded(
+    tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    code = (
+        "import sys\nfrom experiments.cli import main\n"
+        f"sys.argv = {['assay', *arguments]!r}\n"
+        "try:\n    main()\nexcept SystemExit as stopped:\n    assert stopped.code == 2\n"
+        "heavy = {'mlflow', 'numpy', 'pandas', 'ranx', 'torch', 'transformers'}\n"
+        "print(sorted(heavy & set(sys.modules)))\n"
+    )
+    environment = {k: v for k, v in os.environ.items() if k != "MLFLOW_TRACKING_URI"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        check=True,
+        cwd=tmp_path,
+        env={
+            **environment,
+            "PYTHONPATH": str(Path(__file__).parents[2]),
+            "ASSAY_STORE": str(tmp_path / "store"),
+        },
+        capture_output=True,
+        text=True,
+    )
+    assert message in done.stderr
+    assert done.stdout == "[]\n"
+
+
 def test_power_is_told_with_and_without_runs(assay, gold: Path) -> None:
     one = evaluated(assay, gold, "one")
     other = evaluated(assay, gold, "other", "--set", "route.dense_search=false")
@@ -175,6 +211,10 @@ def test_power_is_told_with_and_without_runs(assay, gold: Path) -> None:
     assert with_runs.code == 0, with_runs.err
     assert "observed between the two runs" in with_runs.out
     assert "nothing, however large" in with_runs.out
+    # The world has seven documents: recall@100 is 1 for every query and has no spread.
+    told = json.loads(assay("power", gold, one, "--json").out)["metrics"]
+    assert told["recall@100"]["basis"].startswith("the run has none (every query alike)")
+    assert told["ndcg@10"]["basis"].startswith("that of the run by query")
     refused = assay("power", gold, "--difference", "0")
     assert refused.code == 2
 
@@ -185,7 +225,9 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     one = evaluated(assay, gold, "one")
     gate = tmp_path / "gate.yaml"
     gate.write_text("rules: [{rule: max_drop, metric: ndcg@10, at_most: 0.0}]")
-    assert assay("promote", one, "--alias", "champion").code == 2
+    bare = assay("promote", one, "--alias", "champion")
+    assert bare.code == 2
+    assert "--gate FILE, or --no-gate" in bare.err
     done = assay("promote", one, "--alias", "champion", "--gate", gate, "--json")
     assert done.code == 0, done.err
     promoted = json.loads(done.out)["promoted"]

@@ -146,8 +146,9 @@ def test_headroom_is_written_and_printed(assay, run: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("diagnose", "/nowhere"), "no folder"),
-        (("headroom", "/nowhere"), "no folder"),
+        (("diagnose", "/nowhere"), "no such file or folder"),
+        (("diagnose", "nowhere"), "no folder"),
+        (("headroom", "/nowhere"), "no such file or folder"),
         (("headroom", "RUN", "--bound", "w_rank"), "no interval"),
         (("headroom", "RUN", "--bound", "w_rank=3:1"), "no interval"),
     ],

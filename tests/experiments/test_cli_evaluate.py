@@ -121,7 +121,8 @@ def test_table_names_what_was_not_plain(assay, gold: Path, tmp_path: Path) -> No
     done = assay("evaluate", gold, "-o", tmp_path / "run")
     assert done.code == 0
     assert "unanswered 0 (score 0), unscorable 1" in done.out
-    assert "coverage@5: undefined for 1 queries" in done.out
+    assert "coverage@5: undefined for 1 query," in done.out
+    assert f"why: assay diagnose {tmp_path / 'run'}\n" in done.out
     assert "mlflow ui --backend-store-uri sqlite:///" in done.out
     assert "mechanism" in done.out
 
