@@ -313,8 +313,8 @@ class _Runner:
                 )
             self.say(
                 f"{len(asked.parameters)} parameters: {len(found.inert)} inert, "
-                f"{len(found.conditional)} made conditional, {len(found.space.parameters)} swept "
-                f"({found.looks} looks, {time.perf_counter() - begin:.1f} s)"
+                f"{len(found.space.parameters)} swept, of which {len(found.conditional)} "
+                f"conditional ({found.looks} looks, {time.perf_counter() - begin:.1f} s)"
             )
         return self.screening
 

@@ -280,8 +280,11 @@ def _show(found: "Sweep") -> None:
         f"{record['finished']} trials finished, {record['unique']} distinct, "
         f"{record['failed']} failed"
     )
-    for path, reason in record["inert"].items():
-        typer.echo(f"inert: {path}: {reason}")
+    if record["inert"]:
+        typer.echo(
+            f"inert: {len(record['inert'])} parameters, each with its reason in "
+            f"{found.path / 'sweep.json'} and on the page"
+        )
     for path, value in record["best"]["parameters"].items():
         typer.echo(f"  {path}: {json.dumps(value)}")
     name = record["objective"][0]
@@ -291,11 +294,21 @@ def _show(found: "Sweep") -> None:
             f"{part:<10} {figures['queries']:>5} queries  {name} default {figures['default']:.4f}  "
             f"chosen {figures['chosen']:.4f}"
         )
+    if record["folds"]:
+        typer.echo(
+            f"test: every query, each judged with what the other folds chose ({record['folds']} "
+            "folds); train and validation: all queries divided once more, for the configuration "
+            "given out"
+        )
     for failure in record["failures"][:FAULTS_SHOWN]:
         typer.echo(f"failed: {len(failure['trials'])} trials: {failure['reason']}")
     typer.echo(f"gained on train and not on test: {record['overfit_gap']:+.4f}")
     typer.echo(f"verdict: {record['verdict_in_words']}")
-    typer.echo(f"best configuration: {record['best']['config']}")
+    best = record["best"]
+    if best["changed"]:
+        typer.echo(f"best configuration: {best['config']}")
+    else:
+        typer.echo(f"the default was kept, nothing is changed: {best['config']}")
 
 
 @contextmanager

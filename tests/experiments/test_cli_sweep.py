@@ -122,6 +122,24 @@ def test_page_of_a_stranger_is_not_replaced(assay: Any, mine: Path) -> None:
     assert (mine / "out" / "sweep.html").read_text() == "theirs"
 
 
+def test_summary_says_what_the_parts_are_and_that_the_default_was_kept(
+    assay: Any, mine: Path
+) -> None:
+    (mine / "space.yaml").write_text(f"{SPACE}  route.parent_doc_retrieval: switch\n")
+    done = sweep(assay, mine, "--trials", 1, "--cv", 2, "--no-track")
+    assert done.code == 0, done.err
+    record = json.loads((mine / "out" / "sweep.json").read_text())
+    swept = len(record["parameters_swept"])
+    assert f"{swept} swept, of which {len(record['conditional'])} conditional" in done.err
+    assert "test: every query, each judged with what the other folds chose (2 folds)" in done.out
+    assert record["test"]["queries"] == 15
+    assert record["best"]["changed"] == 0
+    assert f"the default was kept, nothing is changed: {mine / 'out' / 'best.yaml'}" in done.out
+    assert "best configuration" not in done.out
+    assert record["inert"]
+    assert f"inert: {len(record['inert'])} parameters, each with its reason in" in done.out
+
+
 def test_folder_of_other_files_is_refused_up_front(assay: Any, mine: Path, store: Path) -> None:
     (mine / "out").mkdir()
     (mine / "out" / "run.json").write_text("{}")
