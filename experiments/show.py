@@ -26,11 +26,8 @@ def print_evaluation(evaluation: Evaluation) -> None:
 def print_record(record: Mapping[str, Any], console: Console) -> None:
     """Print what run.json says: the figures by query type, and everything that was not plain."""
     gold = record["gold"]
-    table = Table(
-        title=Text(f"{gold['name']} {gold['version']} {gold['split']}, 95 % intervals"),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-    )
+    title = f"{gold['name']} {gold['version']} {gold['split']}, 95 % intervals"
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("type")
     table.add_column("queries", justify="right")
     for name in record["metrics"]:
@@ -41,7 +38,12 @@ def print_record(record: Mapping[str, Any], console: Console) -> None:
             table.add_row(Text(group), str(of_group["queries"]), *_cells(of_group["metrics"]))
         table.add_section()
     table.add_row("all", str(record["queries"]), *_cells(record["metrics"]))
-    console.print(table)
+    # A line of a table is padded to its width, and the box has an empty first line.
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    console.print(Text(title))
+    console.out("\n".join(lines).strip("\n"), highlight=False)
     for line in _remarks(record):
         console.print(Text(line))
 
