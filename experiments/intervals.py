@@ -14,6 +14,8 @@ Floats = npt.NDArray[np.float64]
 
 # Counts of one block of resamples stay in the processor's cache: about a megabyte.
 _BLOCK_CELLS = 150_000
+# A bootstrap of fewer values gives no bounds.
+FEWEST = 5
 
 
 @dataclass(frozen=True)
@@ -21,7 +23,9 @@ class Interval:
     """A mean over `n` queries and its two-sided confidence bounds, all in the metric's own unit.
 
     `value` is None when n is 0. The bounds are None when the data cannot give any: n 0, or a
-    bootstrap of a single value, which would return that value and call it certain.
+    bootstrap of fewer than FEWEST values. Two equal values would have it call them certain, and
+    of four each 256th resample is the smallest value alone: such bounds are the range of the
+    sample, not a confidence.
     """
 
     value: float | None
@@ -95,7 +99,7 @@ def bootstrap_means(
     if not all(np.isfinite(column).all() for column in ordered):
         raise ValueError("a bootstrap needs finite values: leave undefined ones out and count them")
     intervals = [_without_bounds(column) for column in ordered]
-    for length in sorted({len(column) for column in ordered if len(column) > 1}):
+    for length in sorted({len(column) for column in ordered if len(column) >= FEWEST}):
         places = [i for i, column in enumerate(ordered) if len(column) == length]
         table = np.stack([ordered[i] for i in places])
         means = _resampled_means(table, resamples, seed)

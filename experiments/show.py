@@ -30,11 +30,8 @@ def print_record(record: Mapping[str, Any], console: Console, run: str = "RUN") 
     `run` is the run's name on a command line.
     """
     gold = record["gold"]
-    table = Table(
-        title=Text(f"{gold['name']} {gold['version']} {gold['split']}, 95 % intervals"),
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-    )
+    title = f"{gold['name']} {gold['version']} {gold['split']}, 95 % intervals"
+    table = Table(box=box.SIMPLE_HEAD)
     table.add_column("type")
     table.add_column("queries", justify="right")
     for name in record["metrics"]:
@@ -45,7 +42,12 @@ def print_record(record: Mapping[str, Any], console: Console, run: str = "RUN") 
             table.add_row(Text(group), str(of_group["queries"]), *_cells(of_group["metrics"]))
         table.add_section()
     table.add_row("all", str(record["queries"]), *_cells(record["metrics"]))
-    console.print(table)
+    # A line of a table is padded to its width, and the box has an empty first line.
+    with console.capture() as captured:
+        console.print(table)
+    lines = [line.rstrip() for line in captured.get().splitlines()]
+    console.print(Text(title))
+    console.out("\n".join(lines).strip("\n"), highlight=False)
     for line in _remarks(record, run):
         # The terminal wraps, so that a command can be copied; a recorded picture cannot.
         console.print(Text(line), soft_wrap=not console.record)

@@ -248,7 +248,7 @@ def paired_bootstraps(
     Student's belong. The level is therefore raised to that of +- t(n - 1) sqrt(n / (n - 1)) on
     the normal scale: Hesterberg, What teachers should know about the bootstrap (2014), section 4.
     Simulated with metric differences of which half are ties, a 95 % interval holds the true mean
-    in 90 % of samples of 10 (plain: 86), 93 % of 30 (91), 95 % of 46 (94). Fewer than two pairs
+    in 90 % of samples of 10 (plain: 86), 93 % of 30 (91), 95 % of 46 (94). Fewer than five pairs
     have no bounds.
     """
     from scipy.special import stdtrit

@@ -64,7 +64,7 @@ def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> lis
                 stage(m),
                 of_query.get(m["query_id"], ""),
             ]
-            for m in found["movers"][:10]
+            for m in found["movers"]
         ]
         head = ["query", "text", "baseline", "candidate", "moved at", "verified cause"]
         lines += ["", f"moved most ({metric})", *_aligned(head, rows)]

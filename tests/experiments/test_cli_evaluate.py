@@ -1,6 +1,7 @@
 """`assay evaluate`, from a folder to figures."""
 
 import json
+from io import StringIO
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -8,9 +9,11 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.console import Console
 from worlds import HashedWords, write_gold
 
 from experiments.evaluate import evaluate, evaluate_run
+from experiments.show import print_record
 from gold import load, read_run
 from retriever import InputError, Retriever, RetrieverConfig, build_index
 
@@ -343,3 +346,30 @@ def test_labels_never_reach_the_retriever(tmp_path: Path) -> None:
         evaluate(gold, Retriever.open(index, GENERAL, encoders=encoders), folder / "run")
         runs.append((folder / "run" / "run.trec").read_bytes())
     assert runs[0] == runs[1]
+
+
+def test_table_has_no_blank_first_line_and_no_trailing_blanks() -> None:
+    figure = {"value": 0.5, "low": 0.1, "high": 0.9, "undefined": 0}
+    few = {**figure, "low": None, "high": None}
+    record = {
+        "gold": {"name": "g", "version": "1", "split": "test"},
+        "metrics": {"mrr@10": figure},
+        "by_type": {
+            "a": {"queries": 2, "metrics": {"mrr@10": few}},
+            "b": {"queries": 5, "metrics": {"mrr@10": figure}},
+        },
+        "queries": 7,
+        "unanswered": 0,
+        "unscorable": 0,
+        "index": None,
+        "system": {},
+        "fallbacks": {},
+        "latency_ms": None,
+    }
+    console = Console(highlight=False, width=160, file=StringIO())
+    print_record(record, console)
+    lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
+    assert lines[0].startswith("g 1 test")
+    assert lines[1].split() == ["type", "queries", "mrr@10"]
+    assert all(line == line.rstrip() for line in lines)
+    assert "(too few)" in console.file.getvalue()  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from experiments.intervals import Interval, bootstrap_mean, bootstrap_means, wilson
 
-unit_values = st.lists(st.floats(0, 1), min_size=2, max_size=30)
+unit_values = st.lists(st.floats(0, 1), min_size=5, max_size=30)
 
 
 def test_wilson_matches_the_known_interval_when_40_of_46_hit():
@@ -84,8 +84,10 @@ def test_bootstrap_is_undefined_when_there_are_no_values():
     assert bootstrap_mean([]) == Interval(None, None, None, 0)
 
 
-def test_bootstrap_gives_no_bounds_when_there_is_one_value():
-    assert bootstrap_mean([0.25]) == Interval(0.25, None, None, 1)
+@pytest.mark.parametrize("n", [1, 2, 4])
+def test_bootstrap_gives_no_bounds_when_there_are_fewer_than_five_values(n):
+    assert bootstrap_mean([0.25] * n) == Interval(0.25, None, None, n)
+    assert bootstrap_mean([0.0, 0.25, 0.25, 0.25, 0.5]).low is not None
 
 
 @pytest.mark.parametrize("value", [0.0, 0.1, 1 / 3, 1.0])

@@ -293,7 +293,7 @@ def test_bootstrap_has_students_width_when_the_sample_is_small():
     assert interval.high - interval.low == pytest.approx(2 * half, rel=0.06)
 
 
-def test_bootstrap_has_no_bounds_when_there_is_one_query():
-    assert paired_bootstraps([[0.5], [0.1, 0.2]])[0].low is None
-    assert paired_bootstraps([[0.5], [0.1, 0.2]])[1].low == pytest.approx(0.1)
+def test_bootstrap_has_no_bounds_when_there_are_fewer_than_five_queries():
+    found = paired_bootstraps([[0.5], [0.1, 0.2], [0.1] * 4, [0.1] * 5])
+    assert [one.low is None for one in found] == [True, True, True, False]
     assert paired_bootstrap([]).value is None

@@ -146,3 +146,11 @@ def test_page_names_the_stage_and_keeps_the_lists_for_its_title(tmp_path: Path) 
     assert '<td title="one:bm25, two:dense">lists (2)</td>' in page
     assert "&lt;0.001" in page
     assert "lists (one:bm25, two:dense)" in to_text(comparison)
+
+
+def test_every_rendering_lists_the_movers_that_the_comparison_holds(tmp_path: Path) -> None:
+    comparison = made(tmp_path, queries=40, most_movers=15)
+    comparison["comparisons"] = comparison["comparisons"][:1]
+    for text in (to_html(comparison), to_markdown(comparison), to_text(comparison)):
+        assert all(f"q{row:04}" in text for row in range(15))
+        assert "q0015" not in text
