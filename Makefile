@@ -35,6 +35,7 @@ bench: $(READY) ## Measure; every figure is a ratio within one run
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/sweep.py
 	$(BIN)/python benchmarks/sweep_kills.py
+	$(BIN)/python benchmarks/sweep_noise.py
 	$(BIN)/python benchmarks/rank_weight.py
 	$(BIN)/python benchmarks/domain_threshold.py
 	$(BIN)/python benchmarks/kinase_lookup.py
