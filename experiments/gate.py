@@ -33,9 +33,11 @@ from experiments.significance import TIE, holm, p_words
 from retriever.config import Record
 from retriever.files import InputError
 from retriever.strict_yaml import read_yaml
+from retriever.types import FALLBACKS
 
 __all__ = ["Gate", "GateResult", "Verdict", "judge", "load_gate"]
 
+EVENTS = (*FALLBACKS, "run_cut_to_depth", "run_document_without_text", "run_repaired")
 Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
 
 
@@ -86,7 +88,15 @@ class NoFallbacks(Record):
     """None of the events may have happened in the candidate's run; without a list, none at all."""
 
     rule: Literal["no_fallbacks"]
-    events: tuple[str, ...] | None = None
+    events: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+
+    @field_validator("events")
+    @classmethod
+    def _events_exist(cls, events: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        unknown = [event for event in events or () if event not in EVENTS]
+        if unknown:
+            raise ValueError(f"no event {unknown[0]!r}; known: {', '.join(EVENTS)}")
+        return events
 
 
 Rule = Annotated[

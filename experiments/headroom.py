@@ -33,7 +33,7 @@ from experiments.waterfall import Waterfall, stage_ranks, waterfall
 from experiments.weight_search import Answer, Bounds, search_weights, tier_2_pool
 from gold import GoldQuery, GoldSet
 from retriever import Retriever
-from retriever.files import write_atomically
+from retriever.files import InputError, write_atomically
 from retriever.stages.understand import intent_of
 from retriever.types import Floats
 
@@ -116,6 +116,11 @@ def headroom(gold: GoldSet, retriever: Retriever, bounds: Bounds | None = None) 
                     "tier_2": answer and _answer(answer, block, row),
                 }
             )
+    unknown = sorted((bounds or {}).keys() - used.keys())
+    if unknown and rows:
+        raise InputError(
+            f"no weight {unknown[0]!r} in this run", fix=f"known: {', '.join(used) or 'none'}"
+        )
     stages = [*STAGES, LAST]
     means = {
         str(m): {

@@ -1,5 +1,6 @@
 """Promotion: a run's configuration becomes a version of the registered model, under an alias."""
 
+import re
 import shutil
 import tempfile
 import warnings
@@ -92,6 +93,11 @@ def promote(
     `run_id` is the MLflow run that holds it; without one it is logged now. The alias moves last:
     a failure before leaves it where it was. Raises InputError where MLflow refuses.
     """
+    if not re.fullmatch(r"[\w-]+", alias) or alias == "latest" or re.fullmatch(r"v\d+", alias):
+        raise InputError(
+            f"MLflow takes no alias {alias!r}",
+            fix="letters, digits, - and _; neither latest nor v1, v2, ...",
+        )
     from mlflow.exceptions import MlflowException
 
     uri = default_tracking_uri(store)

@@ -49,6 +49,9 @@ class RecordedRun:
                 path=file,
                 fix="evaluate anew",
             )
+        for key in ("gold", "metrics"):
+            if not isinstance(record.get(key), dict):
+                raise InputError(f"{key} is no object", path=file, fix="evaluate anew")
         return cls(path, record)
 
     @property

@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import yaml
@@ -34,7 +35,7 @@ def read_parameters(text: str, source: object) -> tuple[str, str | None, list[Pa
         raise InputError(
             "no parameters", path=source, fix="parameters: {fuse.alpha: {low: 0.0, high: 1.0}}"
         )
-    name, per_workflow = values.get("name", str(source)), values.get("per_workflow")
+    name, per_workflow = values.get("name", Path(str(source)).stem), values.get("per_workflow")
     for key, value in (("name", name), ("per_workflow", per_workflow or "")):
         if not isinstance(value, str):
             raise InputError(f"{key} is no text: {value!r}", path=source)
@@ -139,6 +140,9 @@ def _alternatives(when: Any, wrong: Any) -> list[Any]:
 
 
 def _condition(one: Mapping[str, Any], wrong: Any) -> Condition:
+    empty = [path for path, allowed in one.items() if allowed == []]
+    if empty:
+        raise wrong(f"when: {empty[0]} has no value", "when: {merge.method: rrf}")
     return {
         path: tuple(allowed) if isinstance(allowed, list) else (allowed,)
         for path, allowed in one.items()

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["file_names", "journal_url", "open_storage", "quiet_optuna", "shown_url"]
 
 JOURNAL = "journal:"
+# How every line of a journal begins.
+_FIRST = b'{"op_code":'
 
 
 def journal_url(path: Path) -> str:
@@ -37,7 +39,10 @@ def shown_url(url: str) -> str:
     """Return a URL without its password."""
     if "://" not in url:
         return url
-    password = urlsplit(url).password
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return f"{url.partition('://')[0]}://***"
     bare = url.replace(f":{password}@", ":***@") if password else url
     return re.sub(r"(?i)([?&]passw(?:or)?d=)[^&]*", r"\1***", bare)
 
@@ -136,6 +141,10 @@ def _cut_half_line(path: Path) -> None:
         size = stream.seek(0, os.SEEK_END)
         if not size:
             return
+        stream.seek(0)
+        head = stream.read(len(_FIRST))
+        if not _FIRST.startswith(head):
+            raise InputError("no journal of a study", path=path, fix="name a new file")
         stream.seek(size - 1)
         if stream.read(1) == b"\n":
             return

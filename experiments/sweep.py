@@ -99,6 +99,10 @@ class SweepSettings:
         if self.sampler not in SAMPLERS:
             raise InputError(f"no sampler {self.sampler!r}", fix=f"one of {', '.join(SAMPLERS)}")
         check_objectives(self.measures)
+        if self.sampler == "cmaes" and len(self.measures) > 1:
+            raise InputError("cmaes takes one objective", fix="--sampler nsga2")
+        if self.max_drop is not None and not 0 <= self.max_drop < math.inf:
+            raise InputError(f"max_drop {self.max_drop} is no drop", fix="--max-drop 0.02")
         if self.trials < 1 or self.workers < 1:
             raise InputError("expected at least one trial and one worker")
 
@@ -251,7 +255,7 @@ class _Runner:
             progress=self.progress,
         )
         begin, before = time.perf_counter(), count(study).finished
-        with helpers(self.helper_arguments(study), self.settings.workers - 1):
+        with helpers(self.helper_arguments(study), self.settings.workers - 1, self.say):
             counts = worker.run(self.settings.trials, self.deadline)
         self.seconds += time.perf_counter() - begin
         self.done += counts.finished - before

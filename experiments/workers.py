@@ -3,9 +3,11 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from experiments.metrics import parse_measure
 from experiments.objective import Objective
@@ -23,12 +25,16 @@ PATIENCE_SECONDS = 30.0
 
 
 @contextmanager
-def helpers(command: Sequence[str], many: int) -> Iterator[list["subprocess.Popen[str]"]]:
+def helpers(
+    command: Sequence[str], many: int, say: Callable[[str], object]
+) -> Iterator[list["subprocess.Popen[str]"]]:
     """Start `many` processes of `assay sweep worker` with some arguments; end them on leaving.
 
-    They end by themselves when enough trials are finished. Ctrl-C reaches them from the terminal.
-    Raises InputError with what one of them said, when it ended otherwise.
+    They end by themselves when enough trials are finished. Ctrl-C reaches them from the terminal,
+    and SIGTERM is taken for it. One that was killed is told to `say`: the others finish its
+    trials. Raises InputError with what one of them said, when it ended otherwise.
     """
+    before = _interrupted_by_sigterm()
     started = [
         subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-c", START, "sweep", "worker", *command],
@@ -42,7 +48,9 @@ def helpers(command: Sequence[str], many: int) -> Iterator[list["subprocess.Pope
         yield started
         for process in started:
             _, said = process.communicate(timeout=PATIENCE_SECONDS)
-            if process.returncode not in (0, 130):
+            if process.returncode < 0 and process.returncode != -signal.SIGINT:
+                say(f"a worker was ended by signal {-process.returncode}; the others went on")
+            elif process.returncode not in (0, 130, -signal.SIGINT):
                 raise InputError(f"a worker of the sweep ended: {said.strip()[-500:]}")
     finally:
         for process in started:
@@ -56,6 +64,15 @@ def helpers(command: Sequence[str], many: int) -> Iterator[list["subprocess.Pope
                 process.wait()
             if process.stderr:
                 process.stderr.close()
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupted_by_sigterm() -> Any:
+    """Take SIGTERM for Ctrl-C; return what it meant before, None outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
 def join(

@@ -52,6 +52,10 @@ class RunDirectory:
         missing = [key for key in _REQUIRED if key not in record]
         if missing:
             raise InputError(f"lacks {', '.join(missing)}", path=file, fix=_ANEW)
+        for key in ("gold", "metrics", "classes"):
+            # Only classes may be absent: a run of an earlier version has none.
+            if not isinstance(record.get(key), dict) and (key != "classes" or record.get(key)):
+                raise InputError(f"{key} is no object", path=file, fix=_ANEW)
         return cls(path, record)
 
     @property

@@ -112,7 +112,11 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._is_for_us():
             self._send(HTTPStatus.FORBIDDEN, "this server answers to 127.0.0.1 alone", "plain")
             return
-        address = urlsplit(self.path)
+        try:
+            address = urlsplit(self.path)
+        except ValueError:
+            self._send(HTTPStatus.BAD_REQUEST, "no address", "plain")
+            return
         names = parse_qs(address.query).get("run", [])
         answers: dict[str, tuple[str, Callable[[], str]]] = {
             "/": ("html", self.runs.index),

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from retriever import Retriever, RetrieverConfig
 
-__all__ = ["config_for_index", "config_from", "new_run", "open_retriever", "vector_cache"]
+__all__ = [
+    "as_file_name",
+    "config_for_index",
+    "config_from",
+    "new_run",
+    "open_retriever",
+    "vector_cache",
+]
 
 
 def config_from(source: str | None, sets: list[str] | None) -> "RetrieverConfig":
@@ -46,8 +53,13 @@ def new_run(name: str, what: str) -> Path:
     from retriever.store import store_folder
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
-    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in f"{name[:60]}-{what[:12]}")
-    return reserve(store_folder() / "runs" / f"{stamp}-{kept}")
+    return reserve(store_folder() / "runs" / f"{stamp}-{as_file_name(f'{name[:60]}-{what[:12]}')}")
+
+
+def as_file_name(text: str) -> str:
+    """Return a text as the name of a file: no separators, no leading dots."""
+    kept = "".join(c if c.isalnum() or c in "-_." else "-" for c in text[:120])
+    return kept.lstrip(".") or "-"
 
 
 def vector_cache() -> Path:

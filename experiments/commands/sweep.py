@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from experiments.commands.opening import config_for_index, config_from, vector_cache
+from experiments.commands.opening import as_file_name, config_for_index, config_from, vector_cache
 from experiments.commands.options import NEGATIVE, Config, Json, Sets
 from experiments.commands.terminal import print_json, progress_bars, say, warm_up
 
@@ -121,7 +121,7 @@ def run(
     judged = load(gold, split or asked.evaluation.split)
     tested = load(gold, test_split) if test_split else None
     name = study or f"{judged.name}-{judged.split}-{wanted.name}"
-    folder = out or store_folder() / "sweeps" / name
+    folder = out or store_folder() / "sweeps" / as_file_name(name)
     place = storage or journal_url(folder / "study.journal")
     if not (folder / "sweep.json").is_file():  # where a sweep has ended, others may have joined it
         refuse_foreign(folder, {*FILES, *file_names(place)})

@@ -51,6 +51,12 @@ class Remark:
     detail: str = ""
     count: int = 1
 
+    def __post_init__(self) -> None:
+        # A name may hold bytes that are no text, or command a terminal.
+        plain = self.path.encode("utf-8", "backslashreplace").decode()
+        shown = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in plain)
+        object.__setattr__(self, "path", shown)
+
 
 class RefusedFileError(Exception):
     """A file that gives no document: the reason, one of few, and the detail."""
