@@ -74,8 +74,11 @@ class Memo:
 def _freeze(value: object, seen: set[int] | None = None) -> int:
     """Make every array in a result read-only; return the result's size in bytes.
 
-    What a result holds several times (every query of a batch knows the same lexicon) counts once.
+    What a result holds several times counts once. What says `is_shared` of its class is knowledge
+    that results only point to: walking it for every result would cost more than the search.
     """
+    if getattr(type(value), "is_shared", False):
+        return OVERHEAD
     seen = set() if seen is None else seen
     if id(value) in seen:
         return 0

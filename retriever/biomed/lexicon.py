@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, fields
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from pydantic import BeforeValidator, ConfigDict, StringConstraints, TypeAdapter, ValidationError
 
@@ -74,6 +74,8 @@ class Lexicon:
     Where several entities share a name, matching finds the one that has it as its own name before
     those that have it as an alias, and then the first by id.
     """
+
+    is_shared: ClassVar[bool] = True  # results point to it, and the memo does not count it
 
     entities: tuple[Entity, ...]
 

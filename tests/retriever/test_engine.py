@@ -1,8 +1,10 @@
 """One engine: a memo, no memo, one query at a time and shared slots all give the same."""
 
+import dataclasses
 import json
 import tempfile
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -268,3 +270,16 @@ def test_collection_is_refused_when_nothing_knows_it(tmp_path: Path) -> None:
     config = GENERAL.with_overrides({"merge.weights": {"eagle_txt:dense": 2.0}})
     with pytest.raises(InputError, match="eagle_txt"):
         retriever.with_config(config)
+
+
+def test_memo_does_not_walk_what_results_only_point_to() -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Knowledge:
+        is_shared: ClassVar[bool] = True
+        words: tuple[str, ...]
+
+    known = Knowledge(tuple(f"word {i}" for i in range(1000)))
+    memo = Memo()
+    memo.get("a", lambda: (known, np.zeros(10)))
+    memo.get("b", lambda: (known, np.zeros(10)))
+    assert memo.size < 1000
