@@ -28,6 +28,7 @@ from experiments.metrics import (
     Measure,
     Scores,
     Summary,
+    by_metric,
     coverage_by_rank,
     parse_measure,
     per_query,
@@ -278,7 +279,7 @@ def _score(
         "unanswered": len(scores.unanswered),
         "unscorable": len(scores.unscorable),
         "unjudged": gold.unjudged,
-        "metrics": _by_metric(s for s in summaries if s.group is None),
+        "metrics": by_metric(s for s in summaries if s.group is None),
         "by_type": _by_group(s for s in summaries if s.group is not None),
         "by_workflow": _by_group(by_workflow),
         "classes": count_classes(answers.findings),
@@ -337,19 +338,6 @@ def _query_table(
     return {**columns, **finding_columns(answers.findings), **answers.columns}
 
 
-def _by_metric(summaries: Iterable[Summary]) -> dict[str, dict[str, Any]]:
-    return {
-        s.measure: {
-            "value": s.value,
-            "low": s.low,
-            "high": s.high,
-            "queries": s.n,
-            "undefined": s.undefined,
-        }
-        for s in summaries
-    }
-
-
 def _by_group(summaries: Iterable[Summary]) -> dict[str, dict[str, Any]]:
     groups: dict[str, list[Summary]] = {}
     for summary in summaries:
@@ -357,7 +345,7 @@ def _by_group(summaries: Iterable[Summary]) -> dict[str, dict[str, Any]]:
     return {
         group: {
             "queries": max(s.n + s.undefined for s in of_group),
-            "metrics": _by_metric(of_group),
+            "metrics": by_metric(of_group),
         }
         for group, of_group in groups.items()
     }

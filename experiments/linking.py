@@ -10,7 +10,7 @@ Every figure but mrr is 0 or 1 for a mention and has Wilson's interval.
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -20,7 +20,7 @@ import numpy as np
 
 from experiments.evaluate import Evaluation
 from experiments.intervals import Interval, bootstrap_mean, wilson
-from experiments.metrics import Floats, Measure, Scores, Summary, per_query
+from experiments.metrics import Floats, Measure, Scores, Summary, by_metric, per_query
 from experiments.run import FORMAT, git_commit, new_run_folder, write_json, write_table
 from gold import LinkingSet, write_qrels, write_run
 from retriever import InputError, RetrieverConfig
@@ -112,7 +112,7 @@ def evaluate_linking(
         "unanswered": len(scores.unanswered),
         "unscorable": 0,
         "unjudged": 0,
-        "metrics": _by_metric(s for s in summaries if s.group is None),
+        "metrics": by_metric(s for s in summaries if s.group is None),
         "by_type": _by_type(summaries),
         "by_workflow": {},
         "classes": None,
@@ -180,25 +180,12 @@ def _summary(group: str | None, name: str, column: Floats) -> Summary:
     return Summary(group, name, interval.value, interval.low, interval.high, interval.n, undefined)
 
 
-def _by_metric(summaries: Iterable[Summary]) -> dict[str, dict[str, Any]]:
-    return {
-        s.measure: {
-            "value": s.value,
-            "low": s.low,
-            "high": s.high,
-            "queries": s.n,
-            "undefined": s.undefined,
-        }
-        for s in summaries
-    }
-
-
 def _by_type(summaries: Sequence[Summary]) -> dict[str, dict[str, Any]]:
     groups = dict.fromkeys(s.group for s in summaries if s.group is not None)
     found = {}
     for group in groups:
         own = [s for s in summaries if s.group == group]
-        found[group] = {"queries": own[0].n + own[0].undefined, "metrics": _by_metric(own)}
+        found[group] = {"queries": own[0].n + own[0].undefined, "metrics": by_metric(own)}
     return found
 
 

@@ -12,6 +12,7 @@ import warnings
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ __all__ = [
     "Measure",
     "Scores",
     "Summary",
+    "by_metric",
     "coverage_by_rank",
     "mlflow_name",
     "parse_measure",
@@ -407,3 +409,17 @@ def warm_up() -> None:
     the user's cache folder when that is not writable, or in `NUMBA_CACHE_DIR` when that is set.
     """
     per_query({"q": ["d"]}, {"q": {"d": 1}}, [Measure(name, 1) for name in _RANX_FUNCTION])
+
+
+def by_metric(summaries: Iterable[Summary]) -> dict[str, dict[str, Any]]:
+    """Return the figures of one group as run.json holds them, by name."""
+    return {
+        s.measure: {
+            "value": s.value,
+            "low": s.low,
+            "high": s.high,
+            "queries": s.n,
+            "undefined": s.undefined,
+        }
+        for s in summaries
+    }

@@ -68,10 +68,6 @@ class Space:
             return parameter.path[len(self.per_workflow) + 1 :].partition(".")[0]
         return None
 
-    def default_of(self, parameter: Parameter, base: RetrieverConfig) -> Any:
-        """Return the value a configuration has at a parameter's path."""
-        return _values(base, self)[parameter.path]
-
     def is_active(self, parameter: Parameter, values: Mapping[str, Any]) -> bool:
         """Tell whether a parameter is read under the values of those before it."""
         return not parameter.when or any(
