@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from experiments.commands.opening import vector_cache
-from experiments.findings import count_classes, find_all, finding_columns
-from experiments.judging import Judge
+from experiments.diagnosis.findings import count_classes, find_all, finding_columns
+from experiments.diagnosis.judging import Judge
 from experiments.rankings import asked, run_blocks
 from gold import GoldQuery, load, read_corpus
 from retriever import Retriever, RetrieverConfig, build_index

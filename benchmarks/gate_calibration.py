@@ -14,8 +14,8 @@ import math
 
 import numpy as np
 
-from experiments.power import power_of_mean, power_of_rate, smallest_detectable
-from experiments.significance import (
+from experiments.comparison.power import power_of_mean, power_of_rate, smallest_detectable
+from experiments.comparison.significance import (
     TIE,
     matched_pairs_interval,
     mcnemar_exact,

@@ -36,11 +36,11 @@ import numpy as np  # noqa: E402
 from recorded_lists import recorded_world  # noqa: E402
 
 from experiments.metrics import parse_measure, per_query, warm_up  # noqa: E402
-from experiments.objective import Objective  # noqa: E402
 from experiments.space import Space, load_space  # noqa: E402
-from experiments.study_plan import StudyPlan, code_version, space_record  # noqa: E402
-from experiments.study_storage import journal_url, open_storage, quiet_optuna  # noqa: E402
-from experiments.trials import Worker  # noqa: E402
+from experiments.sweep.objective import Objective  # noqa: E402
+from experiments.sweep.plan import StudyPlan, code_version, space_record  # noqa: E402
+from experiments.sweep.storage import journal_url, open_storage, quiet_optuna  # noqa: E402
+from experiments.sweep.trials import Worker  # noqa: E402
 from gold import GoldSet, load  # noqa: E402
 from retriever import Retriever, build_index  # noqa: E402
 from retriever.config import load_config  # noqa: E402

@@ -18,8 +18,8 @@ import numpy as np
 
 from experiments.metrics import parse_measure, warm_up
 from experiments.space import space_from
-from experiments.study_storage import journal_url
-from experiments.sweep import SweepSettings, run_sweep
+from experiments.sweep.procedure import SweepSettings, run_sweep
+from experiments.sweep.storage import journal_url
 from gold import GoldSet, load
 from retriever import Retriever, build_index
 from retriever.config import load_config

@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from experiments.findings import (
+from experiments.diagnosis.findings import (
     Finding,
     count_classes,
     find_all,
     finding_columns,
     weight_columns,
 )
-from experiments.imported import judge_ranking, read_gold_corpus
-from experiments.judging import Judge, cutoff_of
+from experiments.diagnosis.imported import judge_ranking, read_gold_corpus
+from experiments.diagnosis.judging import Judge, cutoff_of
 from experiments.metrics import (
     LINKING,
     Measure,

@@ -23,13 +23,13 @@ from typing import Any
 
 import numpy as np
 
+from experiments.diagnosis.judging import Judge, cutoff_of
+from experiments.diagnosis.waterfall import Waterfall, stage_ranks, waterfall
 from experiments.evaluate import measures_of
 from experiments.failures import Reach
-from experiments.judging import Judge, cutoff_of
 from experiments.metrics import Measure
 from experiments.rankings import Block, asked, run_blocks
 from experiments.recorded import RecordedRun
-from experiments.waterfall import Waterfall, stage_ranks, waterfall
 from experiments.weight_search import Answer, Bounds, search_weights, tier_2_pool
 from gold import GoldQuery, GoldSet
 from retriever import Retriever

@@ -106,7 +106,7 @@ def find_run(name: str) -> RecordedRun:
     if path.exists():
         return RecordedRun.open(path)
     refuse_absent(name)
-    from experiments.registered import artifacts_of, run_of_alias
+    from experiments.tracking.registered import artifacts_of, run_of_alias
 
     run_id = run_of_alias(name) or name
     folder = artifacts_of(run_id)
@@ -127,14 +127,14 @@ def refuse_absent(name: str) -> None:
         raise InputError(
             "no such file or folder", path=name, fix="give a folder that assay evaluate wrote"
         )
-    from experiments.registered import has_store
+    from experiments.tracking.registered import has_store
 
     if not has_store():
         raise _unknown(name)
 
 
 def _unknown(name: str) -> InputError:
-    from experiments.registered import MODEL
+    from experiments.tracking.registered import MODEL
 
     return InputError(
         f"{name!r} is no folder, no MLflow run with its artifacts, and no alias of the model "

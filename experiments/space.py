@@ -23,8 +23,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from experiments.parameter import Condition, Parameter, label
-from experiments.space_file import read_parameters
+from experiments.sweep.parameter import Condition, Parameter, label
+from experiments.sweep.space_file import read_parameters
 from retriever import InputError, RetrieverConfig
 
 __all__ = ["SPACES", "Space", "load_space", "space_from"]

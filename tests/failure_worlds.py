@@ -9,11 +9,11 @@ from typing import Any
 from stage_worlds import open_world
 from worlds import write_gold
 
-from experiments.causes import Change
-from experiments.counterfactuals import Bench
+from experiments.diagnosis.causes import Change
+from experiments.diagnosis.counterfactuals import Bench
+from experiments.diagnosis.findings import Finding, find_all
+from experiments.diagnosis.judging import Judge
 from experiments.failures import Verdict
-from experiments.findings import Finding, find_all
-from experiments.judging import Judge
 from experiments.rankings import asked, run_blocks
 from gold import GoldSet, load
 from retriever import Retriever

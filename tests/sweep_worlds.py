@@ -8,8 +8,8 @@ from worlds import HashedWords, write_gold
 
 from experiments.metrics import parse_measure
 from experiments.space import Space, space_from
-from experiments.study_storage import journal_url
-from experiments.sweep import SweepSettings
+from experiments.sweep.procedure import SweepSettings
+from experiments.sweep.storage import journal_url
 from gold import GoldSet, load
 from retriever import Retriever, RetrieverConfig, build_index
 from retriever.encoders.molecule import MorganStructures

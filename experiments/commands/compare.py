@@ -10,8 +10,8 @@ from experiments.commands.options import NEGATIVE, Json
 from experiments.commands.terminal import print_json, say, warm_up
 
 if TYPE_CHECKING:
-    from experiments.contenders import Contender
-    from experiments.figures import Settings
+    from experiments.comparison.contenders import Contender
+    from experiments.comparison.figures import Settings
 
 # What the command leaves in its folder, comparison.json last.
 FILES = ("comparison.html", "comparison.md", "junit.xml", "comparison.json")
@@ -59,8 +59,8 @@ def compare(
 ) -> None:
     """Compare runs: figures, significance, what moved and why; judge them by a gate."""
     _refuse_absent([baseline, *candidates])
-    from experiments.comparison import compare_runs
-    from experiments.gate import load_gate
+    from experiments.comparison.compare import compare_runs
+    from experiments.comparison.gate import load_gate
 
     settings = _settings(test, permutations, resamples, seed)
     if out is not None:
@@ -81,8 +81,8 @@ def compare(
         if why:
             found["causes"] = _causes(runs[0], run, found["metric"], gold, shared_queries, as_json)
         if rules is not None:
-            from experiments.gate import judge
-            from experiments.pairing import pair
+            from experiments.comparison.gate import judge
+            from experiments.comparison.pairing import pair
 
             pairing = pair(runs[0], run, shared_queries=shared_queries)
             found["gate"] = judge(rules, pairing, found, str(gate)).to_json()
@@ -104,7 +104,7 @@ def _refuse_absent(names: list[str]) -> None:
 def _settings(test: str, permutations: int, resamples: int, seed: int) -> "Settings":
     from typing import get_args, get_type_hints
 
-    from experiments.figures import Settings
+    from experiments.comparison.figures import Settings
     from retriever.files import InputError
 
     known = get_args(get_type_hints(Settings)["test"])
@@ -115,7 +115,7 @@ def _settings(test: str, permutations: int, resamples: int, seed: int) -> "Setti
 
 def _contenders(names: list[str], gold: Path | None, quiet: bool) -> "list[Contender]":
     """Find or make every run; the first is the baseline of the others."""
-    from experiments.contenders import contender
+    from experiments.comparison.contenders import contender
     from retriever.store import store_folder
 
     warm_up(quiet)
@@ -139,9 +139,9 @@ def _causes(
     baseline: Any, run: Any, metric: str, gold: Path | None, shared_queries: bool, quiet: bool
 ) -> dict[str, Any]:
     """Try the differences; where a run cannot be opened again, say why nothing was tried."""
-    from experiments.attribution import attribute
+    from experiments.comparison.attribution import attribute
+    from experiments.comparison.pairing import pair
     from experiments.metrics import parse_measure
-    from experiments.pairing import pair
     from retriever.files import InputError
 
     pairing = pair(baseline, run, shared_queries=shared_queries)

@@ -29,10 +29,10 @@ def diagnose(
     from experiments.recorded import find_run, reopen
 
     recorded = find_run(run)
-    from experiments.diagnosis import diagnose as read_diagnosis
-    from experiments.diagnosis import verify as try_causes
-    from experiments.diagnosis import write_diagnosis
-    from experiments.show_failures import print_diagnosis, print_query
+    from experiments.diagnosis.diagnose import diagnose as read_diagnosis
+    from experiments.diagnosis.diagnose import verify as try_causes
+    from experiments.diagnosis.diagnose import write_diagnosis
+    from experiments.diagnosis.show import print_diagnosis, print_query
     from retriever.files import InputError
 
     if verify:

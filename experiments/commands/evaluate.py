@@ -174,7 +174,7 @@ def _evaluate_file(
 
 def _check_tracking(experiment: str) -> None:
     """Refuse, before any work, a tracking server or experiment that cannot take the run."""
-    from experiments.tracking import check_tracking, default_tracking_uri
+    from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
     from retriever.store import store_folder
 
     check_tracking(default_tracking_uri(store_folder()), experiment)
@@ -186,7 +186,7 @@ def _track(
     asked: "RetrieverConfig",
     experiment: str,
 ) -> dict[str, Any]:
-    from experiments.tracked import track
+    from experiments.tracking.evaluation import track
     from reports.dashboard import dashboard
     from retriever.store import store_folder
 

@@ -28,9 +28,9 @@ def headroom(
 
     asked = dict(_bound(text) for text in bounds or ())
     recorded = find_run(run)
+    from experiments.diagnosis.show import print_headroom
     from experiments.headroom import headroom as find_headroom
     from experiments.headroom import write_headroom
-    from experiments.show_failures import print_headroom
 
     judged, retriever = reopen(recorded, gold=gold, index=index)
     found = find_headroom(judged, retriever, asked)

@@ -15,7 +15,7 @@ def leaderboard(
     as_json: Json = False,
 ) -> None:
     """List the runs of an experiment by gold set, best first. Only runs of one set compare."""
-    from experiments.leaderboard import boards
+    from experiments.tracking.leaderboard import boards
 
     found = boards(experiment, metric, most)
     if as_json:

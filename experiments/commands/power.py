@@ -64,7 +64,7 @@ def power(
 def _resolved(
     judged: "GoldSet", names: list[str], difference: float, correlation: float
 ) -> dict[str, Any]:
-    from experiments.power import POWER, resolution, smallest_p
+    from experiments.comparison.power import POWER, resolution, smallest_p
     from retriever.files import InputError
 
     if len(names) > 2:
@@ -99,10 +99,10 @@ def _spreads(
     """Return for each metric (deviation of differences, queries, is a rate, where from)."""
     import numpy as np
 
-    from experiments.figures import deviation_of
+    from experiments.comparison.figures import deviation_of
+    from experiments.comparison.pairing import pair
+    from experiments.comparison.power import CORRELATION, assumed_deviation
     from experiments.metrics import parse_measure
-    from experiments.pairing import pair
-    from experiments.power import CORRELATION, assumed_deviation
     from experiments.recorded import find_run
 
     runs = [_on(find_run(name), judged) for name in names]

@@ -24,9 +24,9 @@ def promote(
     as_json: Json = False,
 ) -> None:
     """Register a run's configuration as a version of the MLflow model, if its gate passes."""
-    from experiments.promotion import promote as register
     from experiments.recorded import find_run
-    from experiments.tracking import check_tracking, default_tracking_uri
+    from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
+    from experiments.tracking.promotion import promote as register
     from retriever.files import InputError
     from retriever.store import store_folder
 
@@ -70,11 +70,11 @@ def _judged(
     found: "RecordedRun", alias: str, gate: Path, quiet: bool
 ) -> tuple[str | None, dict[str, Any]]:
     """Judge a run against the one that has the alias; without one, against itself, and say so."""
-    from experiments.comparison import compare_runs
-    from experiments.gate import judge, load_gate
-    from experiments.pairing import pair
+    from experiments.comparison.compare import compare_runs
+    from experiments.comparison.gate import judge, load_gate
+    from experiments.comparison.pairing import pair
     from experiments.recorded import find_run
-    from experiments.registered import run_of_alias
+    from experiments.tracking.registered import run_of_alias
 
     rules = load_gate(gate)
     run_id = run_of_alias(alias)
@@ -87,7 +87,7 @@ def _judged(
 
 def _run_id(name: str, found: "RecordedRun") -> str | None:
     """Return the MLflow run that the name stands for; None where it is a folder."""
-    from experiments.registered import run_of_alias
+    from experiments.tracking.registered import run_of_alias
 
     return None if Path(name).exists() else run_of_alias(name) or name
 

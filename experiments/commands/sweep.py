@@ -16,7 +16,7 @@ from experiments.commands.options import NEGATIVE, Config, Json, Sets
 from experiments.commands.terminal import print_json, progress_bars, say, warm_up
 
 if TYPE_CHECKING:
-    from experiments.sweep import Sweep
+    from experiments.sweep.procedure import Sweep
     from gold import GoldSet
     from retriever import Retriever
 
@@ -108,9 +108,9 @@ def run(
     from experiments.metrics import parse_measure
     from experiments.run import refuse_foreign
     from experiments.space import load_space
-    from experiments.study_storage import file_names, journal_url
-    from experiments.sweep import NoFinishedTrialError, SweepSettings, run_sweep
-    from experiments.tracking import check_tracking, default_tracking_uri
+    from experiments.sweep.procedure import NoFinishedTrialError, SweepSettings, run_sweep
+    from experiments.sweep.storage import file_names, journal_url
+    from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
     from gold import load
     from reports.page import refuse_foreign_page
     from retriever.store import store_folder
@@ -203,7 +203,7 @@ def worker(
     """Take part in a sweep that was started elsewhere, until its trials are finished."""
     import secrets
 
-    from experiments.workers import join
+    from experiments.sweep.workers import join
     from retriever.memo import Memo
 
     deadline = None if timeout is None else time.monotonic() + timeout
@@ -229,7 +229,7 @@ def _write_report(folder: Path, place: Path) -> None:
 
 
 def _track(found: "Sweep", retriever: "Retriever", experiment: str) -> dict[str, Any]:
-    from experiments.sweep_tracking import track_sweep
+    from experiments.tracking.sweep import track_sweep
     from retriever.store import store_folder
 
     return track_sweep(
@@ -269,7 +269,7 @@ def _open(
 
 
 def _verify(found: "Sweep", judged: "GoldSet", retriever: "Retriever", many: int) -> dict[str, Any]:
-    from experiments.verify import verify_memo
+    from experiments.sweep.verify import verify_memo
 
     return verify_memo(found, judged, retriever, many)
 

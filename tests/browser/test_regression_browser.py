@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import sync_playwright
 from run_worlds import write_run
 
-from experiments.comparison import compare_runs
+from experiments.comparison.compare import compare_runs
 from reports.regression import to_html
 
 OFF = [

@@ -8,11 +8,11 @@ import pytest
 from stage_worlds import config_of
 from worlds import HashedWords, write_gold
 
-import experiments.attribution as attribution
-from experiments.attribution import attribute, units_of
+import experiments.comparison.attribution as attribution
+from experiments.comparison.attribution import attribute, units_of
+from experiments.comparison.pairing import pair
 from experiments.evaluate import evaluate
 from experiments.metrics import Measure
-from experiments.pairing import pair
 from experiments.recorded import RecordedRun
 from gold import load
 from retriever import Retriever, RetrieverConfig, build_index

@@ -9,7 +9,7 @@ import pytest
 from failure_worlds import World, world
 from stage_worlds import LEXICON
 
-from experiments.causes import Change
+from experiments.diagnosis.causes import Change
 
 SWITCHES = {
     "plugins.biomed.supplement.enabled": True,

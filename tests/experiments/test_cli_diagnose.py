@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 from worlds import write_gold
 
-from experiments.diagnosis import work_items
+from experiments.diagnosis.diagnose import work_items
 
 DOCUMENTS = {
     "egfr": "Gefitinib blocks the EGFR kinase in lung cancer.",

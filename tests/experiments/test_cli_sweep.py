@@ -15,7 +15,7 @@ import pytest
 from sweep_worlds import SPACE, small_settings, small_world
 from worlds import write_gold
 
-from experiments.sweep import run_sweep
+from experiments.sweep.procedure import run_sweep
 
 WORDS = [
     "dose",

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from run_worlds import write_run
 
-from experiments.comparison import compare_runs, primary_of
+from experiments.comparison.compare import compare_runs, primary_of
+from experiments.comparison.movers import BEYOND_FIRST, moved_at
+from experiments.comparison.pairing import pair
 from experiments.metrics import Measure
-from experiments.movers import BEYOND_FIRST, moved_at
-from experiments.pairing import pair
 from retriever.files import InputError
 
 

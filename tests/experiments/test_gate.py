@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from run_worlds import write_run
 
-from experiments.comparison import compare_runs
-from experiments.figures import Settings
-from experiments.gate import GateResult, judge, load_gate
-from experiments.pairing import pair
+from experiments.comparison.compare import compare_runs
+from experiments.comparison.figures import Settings
+from experiments.comparison.gate import GateResult, judge, load_gate
+from experiments.comparison.pairing import pair
 from experiments.recorded import RecordedRun
 from retriever.files import InputError
 
@@ -138,7 +138,7 @@ def test_bad_gate_names_the_file_and_the_fault(tmp_path: Path, text: str, messag
 def test_harmless_changes_break_the_gate_at_its_level(tmp_path: Path) -> None:
     # 120 comparisons by noise alone at 5 %: 6 expected, standard deviation 2.4. The long run is
     # benchmarks/gate_calibration.py.
-    from experiments.significance import paired_randomisations
+    from experiments.comparison.significance import paired_randomisations
 
     rng = np.random.default_rng(3)
     columns = [rng.choice([0, 0, 0.3, -0.3, 0.5, -0.5], size=46) for _ in range(120)]

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from sweep_worlds import small_settings, small_space, small_world
 
-from experiments.inert import Screening, screen
-from experiments.objective import Objective
-from experiments.profiles import composed, means_by_row, rows_of
 from experiments.space import load_space
-from experiments.study_plan import StudyPlan
-from experiments.sweep import run_sweep
+from experiments.sweep.inert import Screening, screen
+from experiments.sweep.objective import Objective
+from experiments.sweep.plan import StudyPlan
+from experiments.sweep.procedure import run_sweep
+from experiments.sweep.profiles import composed, means_by_row, rows_of
 from gold import GoldSet
 from retriever import Retriever
 
@@ -83,7 +83,7 @@ def test_best_rows_together_are_no_worse_than_any_trial_that_moved_them(tmp_path
     import optuna
     from sweep_worlds import biomed_world
 
-    from experiments.study_storage import open_storage
+    from experiments.sweep.storage import open_storage
 
     gold, retriever = biomed_world(tmp_path)
     rows = "plugins.biomed.rerank_merged.profiles"

@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from experiments.power import (
+from experiments.comparison.power import (
     assumed_deviation,
     power_of_mean,
     power_of_rate,
@@ -17,7 +17,7 @@ from experiments.power import (
     smallest_detectable,
     smallest_p,
 )
-from experiments.significance import mcnemar_exact, paired_randomisations
+from experiments.comparison.significance import mcnemar_exact, paired_randomisations
 
 
 def test_power_of_a_mean_follows_the_normal_rule_when_queries_are_many():

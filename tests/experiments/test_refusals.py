@@ -9,13 +9,13 @@ import pytest
 from run_worlds import write_run
 
 from experiments.commands.opening import as_file_name
-from experiments.gate import load_gate
+from experiments.comparison.gate import load_gate
 from experiments.metrics import parse_measure
-from experiments.promotion import promote
 from experiments.recorded import RecordedRun
 from experiments.space import load_space
-from experiments.study_storage import open_storage, shown_url
-from experiments.sweep import SweepSettings
+from experiments.sweep.procedure import SweepSettings
+from experiments.sweep.storage import open_storage, shown_url
+from experiments.tracking.promotion import promote
 from reports.faults import InputError as ReportError
 from reports.run_directory import RunDirectory
 from retriever.files import InputError

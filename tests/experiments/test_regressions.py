@@ -104,7 +104,7 @@ def test_quick_rows_of_the_shipped_table_hold(
 
 
 def test_gate_of_the_docs_loads_and_shows_every_rule(tmp_path: Path) -> None:
-    from experiments.gate import Rule, load_gate
+    from experiments.comparison.gate import Rule, load_gate
 
     text = (ROOT / "docs" / "compare.md").read_text("utf-8")
     block = text[text.index("    # gate.yaml") : text.index("A broken rule ends")]

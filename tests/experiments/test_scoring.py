@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from worlds import HashedWords, write_gold
 
 from experiments.metrics import Measure, parse_measure, per_query
-from experiments.objective import Objective, ScorerDifferenceError
-from experiments.scoring import Scorer, scorable
+from experiments.sweep.objective import Objective, ScorerDifferenceError
+from experiments.sweep.scoring import Scorer, scorable
 from gold import load
 from retriever import InputError, Retriever, RetrieverConfig, build_index
 from retriever.types import Floats, Reranked, Slots
@@ -147,7 +147,7 @@ def test_queries_are_taken_in_blocks_when_they_are_many(
     objective: Objective, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     whole = objective.score(objective.retriever.config)["ndcg@10"]
-    monkeypatch.setattr("experiments.objective.QUERIES_AT_ONCE", 2)
+    monkeypatch.setattr("experiments.sweep.objective.QUERIES_AT_ONCE", 2)
     blocks = Objective(objective.retriever, objective.gold, objective.measures)
     assert len(blocks.batches) == 2
     assert blocks.score(objective.retriever.config)["ndcg@10"].tolist() == whole.tolist()

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, stats
 
-from experiments.significance import (
+from experiments.comparison.significance import (
     effect_size,
     holm,
     matched_pairs_interval,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from experiments.diagnosis import verify
+from experiments.diagnosis.diagnose import verify
 from experiments.evaluate import evaluate
 from experiments.recorded import RecordedRun
 from gold import load

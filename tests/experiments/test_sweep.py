@@ -11,10 +11,10 @@ import pytest
 from optuna.trial import TrialState
 from sweep_worlds import small_settings, small_space, small_world
 
-from experiments.objective import Objective
-from experiments.study_storage import open_storage
-from experiments.sweep import NoFinishedTrialError, run_sweep
-from experiments.trials import OWNER, retire_dead
+from experiments.sweep.objective import Objective
+from experiments.sweep.procedure import NoFinishedTrialError, run_sweep
+from experiments.sweep.storage import open_storage
+from experiments.sweep.trials import OWNER, retire_dead
 from gold import GoldSet
 from retriever import InputError, Retriever
 from retriever.config import load_config
@@ -151,7 +151,7 @@ def test_failing_trial_keeps_its_reason_and_the_sweep_goes_on(
 
     run_sweep(*world, small_settings(tmp_path, 2))
     monkeypatch.setattr(Objective, "score", flaky)
-    monkeypatch.setattr("experiments.sweep.simplified", lambda best, *_: best)
+    monkeypatch.setattr("experiments.sweep.procedure.simplified", lambda best, *_: best)
     try:
         done = run_sweep(*world, small_settings(tmp_path, 12))
     except RuntimeError:  # the seventh call may fall on the conclusions, which nothing catches
@@ -237,14 +237,14 @@ def test_trial_of_a_dead_worker_is_given_up(world: World, tmp_path: Path) -> Non
 
 
 def test_sampler_seeds_differ_from_trial_to_trial() -> None:
-    from experiments.samplers import trial_seed
+    from experiments.sweep.samplers import trial_seed
 
     seeds = {trial_seed(s, n, w) for s in range(3) for n in range(50) for w in range(3)}
     assert len(seeds) == 450
 
 
 def test_memo_is_verified(world: World, tmp_path: Path) -> None:
-    from experiments.verify import verify_memo
+    from experiments.sweep.verify import verify_memo
 
     gold, retriever = world
     done = run_sweep(gold, retriever, small_settings(tmp_path, 6))
@@ -254,7 +254,7 @@ def test_memo_is_verified(world: World, tmp_path: Path) -> None:
 def test_memo_that_lies_is_found(
     world: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import experiments.verify as verify
+    import experiments.sweep.verify as verify
 
     gold, retriever = world
     done = run_sweep(gold, retriever, small_settings(tmp_path, 6))

@@ -8,7 +8,9 @@ import optuna
 import pytest
 from sweep_worlds import small_settings, small_world
 
-from experiments.selection import (
+from experiments.sweep.procedure import run_sweep
+from experiments.sweep.record import differences, importances
+from experiments.sweep.selection import (
     Candidate,
     Judgement,
     choose,
@@ -17,9 +19,7 @@ from experiments.selection import (
     overfit_gap,
     undivided,
 )
-from experiments.study_storage import quiet_optuna, shown_url
-from experiments.sweep import run_sweep
-from experiments.sweep_record import differences, importances
+from experiments.sweep.storage import quiet_optuna, shown_url
 from retriever import RetrieverConfig
 
 
@@ -146,7 +146,7 @@ def test_url_is_shown_without_its_password(url: str, shown: str) -> None:
 def test_failed_trials_are_grouped_by_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from experiments.trials import Worker
+    from experiments.sweep.trials import Worker
 
     evaluate = Worker._evaluate
 

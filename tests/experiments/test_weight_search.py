@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
+from experiments.diagnosis.units import Units
+from experiments.diagnosis.waterfall import stage_ranks
 from experiments.rankings import asked, run_blocks
-from experiments.units import Units
-from experiments.waterfall import stage_ranks
 from experiments.weight_search import MARGIN, Pool, ranks_with, search_weights, tier_2_pool
 
 NAMES = ("w_one", "w_two", "w_three")

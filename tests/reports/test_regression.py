@@ -9,7 +9,7 @@ from xml.etree import ElementTree
 import pytest
 from run_worlds import write_run
 
-from experiments.comparison import compare_runs
+from experiments.comparison.compare import compare_runs
 from reports.faults import InputError
 from reports.junit import to_junit
 from reports.markdown import LONGEST_MARKDOWN, to_markdown

@@ -1,0 +1,176 @@
+"""A diagnosis on the terminal: the failing queries as a table, one query in full."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from experiments.diagnosis.diagnose import CLASS_ADVICE, Diagnosis
+from experiments.failures import lost_words
+from experiments.headroom import LAST, STAGES, Headroom
+
+__all__ = ["print_diagnosis", "print_headroom", "print_query"]
+
+WIDTH_OFF_TERMINAL = 160
+CHARACTERS = 60
+NEAREST = 20
+
+
+def print_diagnosis(found: Diagnosis) -> None:
+    """Print counts, a row a failing query, and what to mend in the data."""
+    console = _console()
+    counts = ", ".join(f"{name} {count}" for name, count in found.counts.items() if count)
+    console.print(Text(f"{counts or 'no query'}; unscorable {found.unscorable}"))
+    failing = [query for query in found.queries if query["class"] not in (None, "ok")]
+    if failing:
+        table = _table("query", "text", "class", "sub-class", "lost at", "gold", "cause")
+        for query in failing:
+            final = [g["ranks"]["final"] for g in query["gold"] if g["ranks"]["final"]]
+            table.add_row(
+                Text(query["query_id"]),
+                Text(_short(query["text"])),
+                query["class"],
+                query["subclass"] or "",
+                query["lost_at"] or "",
+                str(min(final)) if final else "-",
+                Text(_cause(query)),
+            )
+        console.print(table)
+    if not found.verified and failing:
+        console.print(Text("hypotheses alone: --verify tries each by a replay"))
+    for refused in found.unreplayed:
+        console.print(Text(f"not replayed: {refused['change']}: {refused['error']}"))
+    if found.work_items:
+        console.print(Text("to mend in the data:"))
+    for item in found.work_items:
+        some = f"{len(item['queries'])} queries" if len(item["queries"]) > 1 else item["queries"][0]
+        seen = len(item["verified"])
+        fixed = f", verified for {seen}" if seen else ", not tried"
+        console.print(Text(f"  {item['item']} [{item['cause']}: {some}{fixed}]"))
+
+
+def print_query(query: Mapping[str, Any]) -> None:
+    """Print one query: verdict, waterfall, plans, what out-scored it, causes, advice."""
+    console = _console()
+    verdict = " / ".join(filter(None, (query["class"], query["subclass"]))) or "unscorable"
+    words = lost_words(query["subclass"], query["lost_at"])
+    lost = f", {words}" if words else ""
+    console.print(Text(f"{query['query_id']}: {query['text']}\n{verdict}{lost}"))
+    if query["class"] in CLASS_ADVICE:
+        console.print(Text(CLASS_ADVICE[query["class"]]))
+    _print_waterfall(query, console)
+    evidence = query["evidence"]
+    for plan in evidence["plans"]:
+        depth = f", depth {plan['depth']}" if plan["depth"] else ""
+        weight = f", weight {plan['weight']:.3g}" if plan["weight"] is not None else ""
+        console.print(Text(f"plan {plan['list']}{depth}{weight}: {plan['hits']} hits"))
+    terms = evidence.get("terms")
+    if terms:
+        console.print(Text(f"expected terms not covered: {', '.join(terms['missing'])}"))
+        if terms["impossible"]:
+            lacking = ", ".join(terms["impossible"])
+            console.print(Text(f"in no relevant document of the index: {lacking}"))
+    _print_scores(query, console)
+    for cause in query["causes"]:
+        tried = cause.get("replayed")
+        told = f"; replayed: {tried['class']}, rank {tried['rank'] or '-'}" if tried else ""
+        untried = "; no change can try it" if cause["change"] is None else ""
+        console.print(Text(f"{cause['status']}: {cause['cause']}{told}{untried}"))
+        console.print(Text(f"  {cause['advice']}"))
+    for unknown in evidence.get("unknown", ()):
+        console.print(Text(f"not known: {unknown}"))
+
+
+def _print_waterfall(query: Mapping[str, Any], console: Console) -> None:
+    """Print the rank of each relevant unit after each stage."""
+    if not query["gold"]:
+        return
+    stages = list(query["gold"][0]["ranks"])
+    table = _table("relevant", *stages)
+    for gold in query["gold"]:
+        name = gold["document_id"] + ("" if gold["indexed"] is not False else " (not indexed)")
+        table.add_row(Text(name), *(str(gold["ranks"][stage] or "-") for stage in stages))
+    console.print(table)
+    if "more" in query["evidence"]:
+        console.print(Text(f"and {query['evidence']['more']} more relevant units"))
+
+
+def _print_scores(query: Mapping[str, Any], console: Console) -> None:
+    """Print what each term added to the gold's score and to those above it."""
+    above = query["evidence"].get("above", [])
+    gold = [g for g in query["gold"] if g.get("score") is not None][:1]
+    if not above:
+        return
+    terms = list(dict.fromkeys(term for row in (*above, *gold) for term in row["terms"]))
+    table = _table("rank", "document", "score", *terms)
+    for row, mark in [*((row, "") for row in above), *((row, " (relevant)") for row in gold)]:
+        score = "-" if row["score"] is None else f"{row['score']:.4f}"
+        parts = [f"{row['terms'][t]:.4f}" if t in row["terms"] else "-" for t in terms]
+        table.add_row(str(row["rank"] or "-"), Text(row["document_id"] + mark), score, *parts)
+    console.print(table)
+
+
+def _cause(query: Mapping[str, Any]) -> str:
+    if query["cause"] is None:
+        return ""
+    return f"{query['cause']} ({query['cause_status']})"
+
+
+def _short(text: str) -> str:
+    plain = " ".join(text.split())
+    return plain if len(plain) <= CHARACTERS else f"{plain[:CHARACTERS]}…"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD)
+    for column in columns:
+        table.add_column(column)
+    return table
+
+
+def _console() -> Console:
+    console = Console(highlight=False)
+    return console if console.is_terminal else Console(highlight=False, width=WIDTH_OFF_TERMINAL)
+
+
+def print_headroom(found: Headroom) -> None:
+    """Print the ceiling of each measure after each stage, and what weights could reach."""
+    console = _console()
+    table = _table("ceiling after", *found.measures)
+    for stage in [*STAGES, LAST]:
+        values = (f"{by_stage[stage]:.4f}" for by_stage in found.measures.values())
+        table.add_row(stage, *values)
+    console.print(table)
+    tier = found.tier_2
+    if tier is None:
+        console.print(Text("tier 2 has no weights in this run"))
+        return
+    console.print(
+        Text(
+            f"hit@{tier['k']} {tier['hit_now']:.4f}; with other weights of tier 2 at most "
+            f"{tier['hit_upper_bound']:.4f} ({tier['label']})"
+        )
+    )
+    console.print(
+        Text(
+            f"of {tier['failing']} failing queries {tier['feasible']} have weights that bring a "
+            f"relevant unit in, {tier['undecided']} are undecided"
+        )
+    )
+    near = sorted(
+        (q for q in found.queries if q["tier_2"] and q["tier_2"]["distance"] is not None),
+        key=lambda q: q["tier_2"]["distance"],
+    )
+    if near:
+        table = _table("query", "smallest change", "sum", "rank then")
+        for query in near[:NEAREST]:
+            tier_2 = query["tier_2"]
+            change = ", ".join(f"{n} {v:+.4g}" for n, v in tier_2["change"].items())
+            distance = f"{tier_2['distance']:.4g}"
+            table.add_row(Text(query["query_id"]), change, distance, str(tier_2["rank"]))
+        console.print(table)
+        if len(near) > NEAREST:
+            console.print(Text(f"and {len(near) - NEAREST} more: --json"))

@@ -1,0 +1,1 @@
+"""Sweeps: a space, its inert parameters, trials over a memo, and what may be concluded."""

@@ -1,0 +1,575 @@
+"""A sweep: screen the space, tune on train, choose on validation, judge on test.
+
+The same call goes on with what an earlier one has left: the study in its storage is the only
+state. `experiments.sweep.trials` runs the trials, `experiments.sweep.selection` draws the
+conclusions.
+"""
+
+import json
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from experiments.metrics import Measure
+from experiments.run import write_table
+from experiments.space import Space
+from experiments.sweep.inert import Screening, screen
+from experiments.sweep.objective import Objective
+from experiments.sweep.plan import StudyPlan, code_version, refuse_mismatch, space_record
+from experiments.sweep.profiles import composed
+from experiments.sweep.record import (
+    constraints_of,
+    differences,
+    failures,
+    importances,
+    parameter_records,
+    pareto,
+    trial_table,
+)
+from experiments.sweep.samplers import SAMPLERS
+from experiments.sweep.scoring import check_objectives, scorable
+from experiments.sweep.selection import (
+    CANDIDATES,
+    Candidate,
+    Judgement,
+    Partition,
+    choose,
+    folds,
+    gaps,
+    in_words,
+    judge,
+    needs_folds,
+    overfit_gap,
+    partition,
+    smallest_difference,
+    undivided,
+)
+from experiments.sweep.storage import open_storage, quiet_optuna, shown_url
+from experiments.sweep.trials import DEFAULT, REASON, Counts, Progress, Worker, count
+from experiments.sweep.workers import helpers
+from gold import GoldSet
+from retriever import InputError, Retriever, RetrieverConfig
+from retriever.files import write_atomically
+from retriever.types import Floats
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+__all__ = ["NoFinishedTrialError", "Sweep", "SweepSettings", "run_sweep"]
+
+FORMAT = 1
+ALL_QUERIES = "all"
+
+
+class NoFinishedTrialError(RuntimeError):
+    """No trial was finished; the message says why."""
+
+
+@dataclass(frozen=True)
+class SweepSettings:
+    """How to sweep.
+
+    `trials` are finished trials in all, `timeout` seconds. `folds` 0 means one split, None as many
+    as the set asks for. `judged` is another split of the gold set to judge on. `max_drop` is how
+    far the worst query type may fall below the default. `profiles` tunes each row of weights in a
+    study of its own. `index` and `gold_path` tell other processes what to open.
+    """
+
+    space: Space
+    measures: tuple[Measure, ...]
+    trials: int
+    out: Path
+    storage: str
+    study: str
+    sampler: str = "tpe"
+    workers: int = 1
+    seed: int = 0
+    timeout: float | None = None
+    folds: int | None = None
+    judged: GoldSet | None = None
+    max_drop: float | None = None
+    profiles: bool = False
+
+    def __post_init__(self) -> None:
+        if self.sampler not in SAMPLERS:
+            raise InputError(f"no sampler {self.sampler!r}", fix=f"one of {', '.join(SAMPLERS)}")
+        check_objectives(self.measures)
+        if self.sampler == "cmaes" and len(self.measures) > 1:
+            raise InputError("cmaes takes one objective", fix="--sampler nsga2")
+        if self.max_drop is not None and not 0 <= self.max_drop < math.inf:
+            raise InputError(f"max_drop {self.max_drop} is no drop", fix="--max-drop 0.02")
+        if self.trials < 1 or self.workers < 1:
+            raise InputError("expected at least one trial and one worker")
+
+
+@dataclass(frozen=True, eq=False)
+class Sweep:
+    """A finished sweep: what sweep.json holds, and where it was written.
+
+    `trials` are the numbers and the overrides of the finished ones.
+    """
+
+    path: Path
+    record: Mapping[str, Any]
+    config: RetrieverConfig
+    judgement: Judgement
+    trials: Sequence[tuple[int, Mapping[str, Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class _Tuned:
+    """One study with what was chosen from it; values by query of its partition's parts."""
+
+    plan: StudyPlan
+    study: "Study"
+    counts: Counts
+    unique: int
+    chosen: Candidate
+    config: RetrieverConfig
+    validation: Mapping[str, float]
+    train: Mapping[str, float]
+    varied: bool
+    considered: Sequence[Mapping[str, Any]]
+    default_test: Floats = field(default_factory=lambda: np.zeros(0))
+    chosen_test: Floats = field(default_factory=lambda: np.zeros(0))
+
+
+Say = Callable[[str], object]
+
+
+def run_sweep(
+    gold: GoldSet,
+    retriever: Retriever,
+    settings: SweepSettings,
+    *,
+    progress: Progress = lambda counts, best: None,
+    say: Say = lambda text: None,
+) -> Sweep:
+    """Sweep, or go on with a sweep; write sweep.json and best.yaml to `settings.out`.
+
+    Raises InputError for bad input, among it a study that was made of something else, and
+    NoFinishedTrialError when there is nothing to choose from.
+    """
+    settings.space.check(retriever.config)
+    begin, deadline = time.perf_counter(), None
+    if settings.timeout is not None:
+        deadline = time.monotonic() + settings.timeout
+    relevant_from = retriever.config.evaluation.relevant_from or gold.relevant_from
+    query_ids = scorable(gold.qrels, relevant_from)
+    runner = _Runner(gold, retriever, settings, progress, say, deadline)
+    wanted = settings.folds
+    if wanted is None:
+        wanted = 5 if settings.judged is None and needs_folds(len(query_ids)) else 0
+    if wanted:
+        parts = folds(gold, query_ids, wanted, settings.seed)
+        say(runner.resolution(len(query_ids), f"{wanted} folds of {gold.name}"))
+        tuned = [runner.tune(part, f"/fold-{i}") for i, part in enumerate(parts, start=1)]
+        final = runner.tune(undivided(gold, query_ids, settings.seed), "")
+        default = np.concatenate([one.default_test for one in tuned])
+        chosen = np.concatenate([one.chosen_test for one in tuned])
+    else:
+        part = partition(gold, query_ids, settings.seed, settings.judged)
+        say(runner.resolution(len(part.test), f"{len(part.test)} test queries"))
+        final = runner.tune(part, "")
+        tuned = [final]
+        default, chosen = final.default_test, final.chosen_test
+    judgement = judge(default, chosen, final.plan.deviation)
+    record = _record(gold, retriever, settings, wanted, final, tuned, judgement)
+    record |= {
+        "seconds": round(time.perf_counter() - begin, 3),
+        "seconds_per_trial": round(runner.seconds / runner.done, 6) if runner.done else None,
+    }
+    write_atomically(settings.out / "best.yaml", final.config.to_yaml().encode())
+    scratch = settings.out / ".trials.parquet"
+    write_table(scratch, trial_table(final.study, final.plan))
+    scratch.replace(settings.out / "trials.parquet")
+    text = json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False)
+    write_atomically(settings.out / "sweep.json", f"{text}\n".encode())
+    trials = [(c.number, c.overrides) for c in candidates_of(final.study, final.plan)]
+    return Sweep(settings.out, record, final.config, judgement, trials)
+
+
+class _Runner:
+    def __init__(
+        self,
+        gold: GoldSet,
+        retriever: Retriever,
+        settings: SweepSettings,
+        progress: Progress,
+        say: Say,
+        deadline: float | None,
+    ) -> None:
+        self.gold = gold
+        self.retriever = retriever
+        self.base = retriever.config
+        self.settings = settings
+        self.progress = progress
+        self.say = say
+        self.deadline = deadline
+        self.storage = open_storage(settings.storage)
+        self.seconds = 0.0
+        self.done = 0
+        self.screening: Screening | None = None
+        self.measure = str(settings.measures[0])
+
+    def resolution(self, queries: int, of: str) -> str:
+        """Say what so many queries can tell apart, from the spread of the default's own figures.
+
+        Two configurations of one retriever agree on most queries: their differences spread about
+        half as far as the figures do.
+        """
+        scores = self.objective(None).score(self.base)[self.measure]
+        smallest = smallest_difference(0.5 * float(scores.std(ddof=1)), queries)
+        about = "nothing" if smallest is None else f"a difference of about {smallest:.3f}"
+        return (
+            f"{of} can tell {about} in {self.measure} from chance (power 0.8, level 0.05); "
+            f"the default scores {scores.mean():.4f}"
+        )
+
+    def objective(self, query_ids: Sequence[str] | None, gold: GoldSet | None = None) -> Objective:
+        return Objective(self.retriever, gold or self.gold, self.settings.measures, query_ids)
+
+    def tune(self, part: Partition, suffix: str) -> _Tuned:
+        """Run one study to its end and choose from it."""
+        import optuna
+
+        train = self.objective(part.train)
+        with quiet_optuna():
+            study = optuna.create_study(
+                storage=self.storage,
+                study_name=f"{self.settings.study}{suffix}",
+                directions=["maximize"] * len(self.settings.measures),
+                load_if_exists=True,
+            )
+        plan = self.planned(study, part, train)
+        worker = Worker(
+            study,
+            plan,
+            train,
+            parallel=self.settings.workers > 1,
+            progress=self.progress,
+        )
+        begin, before = time.perf_counter(), count(study).finished
+        with helpers(self.helper_arguments(study), self.settings.workers - 1, self.say):
+            counts = worker.run(self.settings.trials, self.deadline)
+        self.seconds += time.perf_counter() - begin
+        self.done += counts.finished - before
+        if not counts.finished:
+            raise NoFinishedTrialError(_why_none(study))
+        return self.chosen(study, plan, part, train, counts)
+
+    def helper_arguments(self, study: "Study") -> list[str]:
+        """Return what `assay sweep worker` is to be told."""
+        settings = self.settings
+        arguments = [str(self.gold.path), "--index", str(self.retriever.index.path)]
+        arguments += ["--storage", settings.storage, "--study", study.study_name]
+        arguments += ["--trials", str(settings.trials)]
+        if self.deadline is not None:
+            arguments += ["--timeout", str(max(0.0, self.deadline - time.monotonic()))]
+        return arguments
+
+    def planned(self, study: "Study", part: Partition, train: Objective) -> StudyPlan:
+        """Return the plan of a study; screen the space where it is new."""
+        settings = self.settings
+        wanted = StudyPlan(
+            study=study.study_name,
+            config=self.base.model_dump(mode="json"),
+            asked=settings.space.digest,
+            space=space_record(settings.space),
+            objectives=tuple(map(str, settings.measures)),
+            sampler=settings.sampler,
+            seed=settings.seed,
+            gold=self.gold.digest,
+            split=self.gold.split,
+            index=self.retriever.index.manifest.fingerprint,
+            code=code_version(self.base),
+            query_ids=part.train,
+            max_drop=settings.max_drop,
+            profiles=settings.profiles,
+            shared_trials=max(1, settings.trials // 2),
+        )
+        if StudyPlan.is_on(study):
+            kept = StudyPlan.of(study)
+            refuse_mismatch(wanted, kept)
+            return kept
+        if count(study).finished or study.trials:
+            raise InputError(
+                f"the study {study.study_name} was not made by assay sweep", fix="name another"
+            )
+        plan = wanted.screened(self.screened(train))
+        plan.kept_on(study)
+        return plan
+
+    def screened(self, train: Objective) -> Screening:
+        """Screen the space, once: of the folds' queries no label is read, so the first will do."""
+        if self.screening is None:
+            begin, asked = time.perf_counter(), self.settings.space
+            found = self.screening = screen(asked, self.base, train)
+            if not found.space.parameters:
+                raise InputError(
+                    "no parameter of the space changes any ranking on this gold set",
+                    fix="widen the space",
+                )
+            self.say(
+                f"{len(asked.parameters)} parameters: {len(found.inert)} inert, "
+                f"{len(found.space.parameters)} swept, of which {len(found.conditional)} "
+                f"conditional ({found.looks} looks, {time.perf_counter() - begin:.1f} s)"
+            )
+        return self.screening
+
+    def chosen(
+        self,
+        study: "Study",
+        plan: StudyPlan,
+        part: Partition,
+        train: Objective,
+        counts: Counts,
+    ) -> _Tuned:
+        """Choose among the best trials on validation, and score test, once."""
+        space, name = plan.parameters(), self.measure
+        candidates = candidates_of(study, plan)
+        varied = len({c.train for c in candidates}) > 1
+        few = _best(candidates, CANDIDATES)
+        if varied and plan.profiles and counts.finished > plan.shared_trials:
+            few = [self.of_rows(study, plan, train), *few]
+        simple = None
+        if varied:
+            simple = simplified(few[0], space, self.base, train, name)
+            few.append(simple)
+        default = next(c for c in candidates if not c.changed)
+        few = [default, *(c for c in few if c.changed)] if varied else [default]
+        configs = [self.base.with_overrides(c.overrides) for c in few]
+        held = self.objective(part.validation)
+        values = [held.score(config)[name] for config in configs]
+        best, on_validation = choose(few, values)
+        config = self.base.with_overrides(best.overrides)
+        test = self.objective(part.test, self.settings.judged) if part.test else None
+        scored = [test.score(c)[name] if test else np.zeros(0) for c in (self.base, config)]
+        if test is not None:
+            test.prove(config, test.score(config))
+        return _Tuned(
+            plan,
+            study,
+            counts,
+            unique=len({json.dumps(dict(c.overrides), sort_keys=True) for c in candidates}),
+            chosen=best,
+            config=config,
+            validation={
+                "queries": len(held.query_ids),
+                "default": float(values[0].mean()),
+                "chosen": float(on_validation.mean()),
+            },
+            train={
+                "queries": len(train.query_ids),
+                "default": default.train,
+                "chosen": best.train,
+            },
+            varied=varied,
+            considered=[
+                {
+                    "trial": one.number,
+                    "parameters": dict(one.overrides),
+                    "changed": one.changed,
+                    "simplified": one is simple,
+                    "train": one.train,
+                    "validation": float(on_held.mean()),
+                    "behind": behind,
+                    "error": error,
+                    "chosen": one is best,
+                }
+                for one, on_held, (behind, error) in zip(few, values, gaps(values), strict=True)
+            ],
+            default_test=scored[0],
+            chosen_test=scored[1],
+        )
+
+    def of_rows(self, study: "Study", plan: StudyPlan, train: Objective) -> Candidate:
+        """Return the candidate that has the best weights of every row."""
+        number, overrides = composed(study, plan)
+        default = plan.parameters().overrides(plan.parameters().at(self.base))
+        changed = sum(value != default.get(path) for path, value in overrides.items())
+        figure = float(train.score(self.base.with_overrides(overrides))[self.measure].mean())
+        return Candidate(number, overrides, max(1, changed), figure)
+
+
+def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:
+    """Return every finished trial that keeps the constraints, the default first."""
+    from optuna.trial import TrialState
+
+    base, space = plan.base, plan.parameters()
+    stored_default = space.at(base)
+    found = []
+    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        is_default = bool(trial.user_attrs.get(DEFAULT))
+        if not is_default and any(value > 0 for value in constraints_of(trial)):
+            continue
+        overrides = {} if is_default else space.overrides(trial.params)
+        changed = sum(value != stored_default.get(path) for path, value in trial.params.items())
+        found.append(
+            Candidate(
+                trial.number,
+                overrides,
+                0 if is_default else max(1, changed),
+                float(trial.values[0]),
+            )
+        )
+    return sorted(found, key=lambda c: (c.changed > 0, c.number))
+
+
+def _best(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
+    """Return the best distinct candidates on train, the best first."""
+    seen: set[str] = set()
+    found = []
+    for one in sorted(candidates, key=lambda c: (-c.train, c.changed, c.number)):
+        key = json.dumps(dict(one.overrides), sort_keys=True)
+        if key not in seen:
+            seen.add(key)
+            found.append(one)
+    return found[:most]
+
+
+def simplified(
+    best: Candidate, space: Space, base: RetrieverConfig, train: Objective, measure: str
+) -> Candidate:
+    """Put parameters of a candidate back to the default while train loses no standard error.
+
+    Those whose return costs least go first. What is left is what the gain rests on.
+    """
+    values = train.score(base.with_overrides(best.overrides))[measure]
+    paths = [p for p in space.parameters if p.path in best.overrides]
+
+    def less(gone: Sequence[str]) -> dict[str, Any]:
+        dropped = {c for p in paths if p.path in gone for c in (p.path, p.complement)}
+        return {path: v for path, v in best.overrides.items() if path not in dropped}
+
+    def score(overrides: Mapping[str, Any]) -> Floats | None:
+        try:
+            return train.score(base.with_overrides(overrides))[measure]
+        except InputError:
+            return None
+
+    alone = {p.path: score(less([p.path])) for p in paths}
+    order = sorted(
+        (path for path, found in alone.items() if found is not None),
+        key=lambda path: -float(alone[path].mean()),  # type: ignore[union-attr]
+    )
+    gone: list[str] = []
+    mean = float(values.mean())
+    for path in order:
+        found = score(less([*gone, path]))
+        if found is None:
+            continue
+        lost = values - found
+        error = float(lost.std(ddof=1)) / math.sqrt(len(lost)) if len(lost) > 1 else 0.0
+        if float(lost.mean()) <= error:
+            gone.append(path)
+            mean = float(found.mean())
+    overrides = less(gone)
+    changed = len([p for p in paths if p.path in overrides])
+    return Candidate(best.number, overrides, changed, mean)
+
+
+def _why_none(study: "Study") -> str:
+    reasons = [trial.user_attrs[REASON] for trial in study.trials if REASON in trial.user_attrs]
+    return (
+        f"no trial was finished; the last failed: {reasons[-1]}"
+        if reasons
+        else ("no trial was finished in the time given")
+    )
+
+
+def _record(
+    gold: GoldSet,
+    retriever: Retriever,
+    settings: SweepSettings,
+    wanted: int,
+    final: _Tuned,
+    tuned: Sequence[_Tuned],
+    judgement: Judgement,
+) -> dict[str, Any]:
+    """Return what sweep.json holds."""
+    plan, memo = final.plan, retriever.memo
+    space = plan.parameters()
+    finished = trial_table(final.study, plan)
+    return {
+        "format": FORMAT,
+        "kind": "sweep",
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "study": settings.study,
+        "storage": shown_url(settings.storage),
+        "objective": list(plan.objectives),
+        "gold": {
+            "name": gold.name,
+            "path": str(gold.path.resolve()),
+            "split": gold.split,
+            "digest": gold.digest,
+        },
+        "index": plan.index,
+        "base": plan.base.fingerprint,
+        "space": {
+            "name": space.name,
+            "digest": plan.asked,
+            "parameters": parameter_records(space, plan.base, final.config),
+        },
+        "sampler": settings.sampler,
+        "seed": settings.seed,
+        "workers": settings.workers,
+        "folds": wanted,
+        "trials": settings.trials,
+        "finished": final.counts.finished,
+        "unique": final.unique,
+        "failed": final.counts.failed,
+        "failures": failures(final.study, plan),
+        "max_drop": settings.max_drop,
+        "outside_constraints": finished["keeps"].count(False),
+        "parameters_swept": [p.path for p in space.parameters],
+        "inert": dict(plan.inert),
+        "conditional": list(plan.conditional),
+        "best": {
+            "trial": final.chosen.number,
+            "parameters": dict(final.chosen.overrides),
+            "changed": final.chosen.changed,
+            "config": str(settings.out / "best.yaml"),
+            "differences": differences(plan.base, final.config),
+        },
+        "candidates": list(final.considered),
+        "importance": importances(final.study),
+        "train": final.train,
+        "validation": final.validation,
+        "test": judgement.to_json(),
+        "overfit_gap": overfit_gap(
+            [one.train["chosen"] - one.train["default"] for one in tuned],
+            [len(one.chosen_test) for one in tuned],
+            judgement.difference,
+        ),
+        "by_fold": [
+            {
+                "queries": len(one.chosen_test),
+                "default": float(one.default_test.mean()),
+                "chosen": float(one.chosen_test.mean()),
+                "train": dict(one.train),
+                "validation": dict(one.validation),
+            }
+            for one in tuned
+        ]
+        if wanted
+        else [],
+        "pareto": pareto(final.study, plan) if len(plan.objectives) > 1 else [],
+        "verdict": judgement.verdict,
+        "verdict_in_words": in_words(
+            judgement, varied=final.varied, changed=final.chosen.changed, folds=wanted
+        ),
+        "memo": {
+            "hits": memo.hits,
+            "misses": memo.misses,
+            "bytes": memo.size,
+            "budget": memo.budget,
+            "refused": memo.refused,
+        },
+    }

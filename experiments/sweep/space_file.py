@@ -1,0 +1,149 @@
+"""The YAML of a space, read parameter by parameter with the line of each."""
+
+import itertools
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from experiments.sweep.parameter import Condition, Kind, Parameter
+from retriever import InputError
+from retriever.strict_yaml import read_yaml
+
+__all__ = ["read_parameters"]
+
+KEYS = ("low", "high", "log", "step", "choices", "switch", "when", "complement")
+
+
+def read_parameters(text: str, source: object) -> tuple[str, str | None, list[Parameter]]:
+    """Return a space's name, its path of rows by workflow, and its parameters.
+
+    Raises InputError naming file, line and remedy.
+    """
+    values = read_yaml(text, source)
+    unknown = sorted(values.keys() - {"name", "per_workflow", "parameters"})
+    if unknown:
+        raise InputError(
+            f"{unknown[0]!r} is no part of a space",
+            path=source,
+            fix="it has name, per_workflow and parameters",
+        )
+    given = values.get("parameters")
+    if not isinstance(given, dict) or not given:
+        raise InputError(
+            "no parameters", path=source, fix="parameters: {fuse.alpha: {low: 0.0, high: 1.0}}"
+        )
+    name, per_workflow = values.get("name", Path(str(source)).stem), values.get("per_workflow")
+    for key, value in (("name", name), ("per_workflow", per_workflow or "")):
+        if not isinstance(value, str):
+            raise InputError(f"{key} is no text: {value!r}", path=source)
+    lines = _lines(text)
+    parameters: list[Parameter] = []
+    for key, said in given.items():
+        line = lines.get(key)
+        for path in _expanded(key):
+            if any(known.path == path for known in parameters):
+                raise InputError(f"{path} stands twice", path=source, line=line, fix="keep one")
+            parameters.append(_parameter(path, said, source, line))
+    return name, per_workflow, parameters
+
+
+def _lines(text: str) -> dict[str, int]:
+    """Return the line of every key below `parameters`, from 1."""
+    tree = yaml.compose(text, Loader=yaml.SafeLoader)
+    assert isinstance(tree, yaml.MappingNode)  # noqa: S101 - read_yaml has read it
+    for key, value in tree.value:
+        if key.value == "parameters" and isinstance(value, yaml.MappingNode):
+            return {str(inner.value): inner.start_mark.line + 1 for inner, _ in value.value}
+    return {}
+
+
+def _expanded(path: str) -> Iterator[str]:
+    """Yield the paths that braces stand for, `a.{b,c}` being a.b and a.c."""
+    parts = re.split(r"\{([^{}]*)\}", path)
+    options = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    for chosen in itertools.product(*options):
+        yield "".join(part.strip() for part in chosen)
+
+
+def _parameter(path: str, said: Any, source: object, line: int | None) -> Parameter:
+    def wrong(message: str, fix: str = "") -> InputError:
+        return InputError(f"{path}: {message}", path=source, line=line, fix=fix)
+
+    if said == "switch":
+        said = {"switch": True}
+    if not isinstance(said, dict):
+        raise wrong(f"expected a range, not {said!r}", "{low: 0.0, high: 1.0}, {choices: [...]}")
+    unknown = sorted(said.keys() - set(KEYS))
+    if unknown:
+        raise wrong(f"{unknown[0]!r} is unknown", f"known: {', '.join(KEYS)}")
+    kinds = [key for key in ("choices", "switch", "low") if key in said]
+    if len(kinds) != 1:
+        raise wrong("expected a range, choices or a switch", "{low: 0.0, high: 1.0}")
+    when = tuple(_condition(one, wrong) for one in _alternatives(said.get("when"), wrong))
+    complement = said.get("complement")
+    if complement is not None and not isinstance(complement, str):
+        raise wrong(f"complement {complement!r} is no path")
+    choices: tuple[Any, ...] = ()
+    low = high = 0.0
+    kind: Kind = "choice"
+    step = None
+    if kinds[0] == "low":
+        low, high, step, kind = _range(said, wrong)
+    elif kinds[0] == "switch":
+        choices = (True, False)
+    else:
+        if not isinstance(said["choices"], list) or len(said["choices"]) < 2:
+            raise wrong("choices need at least two values", "choices: [minmax, rrf]")
+        choices = tuple(said["choices"])
+        if any(one == other for one, other in itertools.combinations(map(repr, choices), 2)):
+            raise wrong("a choice stands twice", "keep one")
+    if kind == "choice" and (complement or said.get("log") or said.get("step")):
+        raise wrong("only a range has log, step or complement")
+    if complement and not (0 <= low <= high <= 1):
+        raise wrong("a complement needs a range within 0 and 1", "low: 0.0, high: 1.0")
+    log = bool(said.get("log", False))
+    return Parameter(path, kind, low, high, log, step, choices, when, complement, line)
+
+
+def _range(said: Mapping[str, Any], wrong: Any) -> tuple[float, float, float | None, Kind]:
+    low, high, step = said["low"], said.get("high"), said.get("step")
+    for name, value in (("low", low), ("high", high), ("step", step)):
+        if name == "step" and value is None:
+            continue
+        if not _is_number(value):
+            raise wrong(f"{name} is no number: {value!r}", "low: 0.0, high: 1.0")
+    if not low < high:
+        raise wrong(f"low {low} is not below high {high}")
+    if said.get("log") and (low <= 0 or step):
+        raise wrong("a log range starts above 0 and has no step")
+    if step is not None and not 0 < step <= high - low:
+        raise wrong(f"step {step} does not fit the range")
+    whole = all(isinstance(value, int) for value in (low, high, step or 0))
+    return float(low), float(said["high"]), step, "int" if whole else "float"
+
+
+def _is_number(value: Any) -> bool:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and abs(value) < float("inf")
+
+
+def _alternatives(when: Any, wrong: Any) -> list[Any]:
+    if when is None:
+        return []
+    found = when if isinstance(when, list) else [when]
+    if not found or not all(isinstance(one, dict) and one for one in found):
+        raise wrong("when is no condition", "when: {merge.method: rrf}")
+    return found
+
+
+def _condition(one: Mapping[str, Any], wrong: Any) -> Condition:
+    empty = [path for path, allowed in one.items() if allowed == []]
+    if empty:
+        raise wrong(f"when: {empty[0]} has no value", "when: {merge.method: rrf}")
+    return {
+        path: tuple(allowed) if isinstance(allowed, list) else (allowed,)
+        for path, allowed in one.items()
+    }

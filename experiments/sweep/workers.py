@@ -1,0 +1,129 @@
+"""Workers of a sweep beside this process: others like it over the same study."""
+
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from experiments.metrics import parse_measure
+from experiments.sweep.objective import Objective
+from experiments.sweep.plan import StudyPlan, code_version
+from experiments.sweep.storage import open_storage, quiet_optuna
+from experiments.sweep.trials import Counts, Progress, Worker
+from gold import GoldSet, load
+from retriever import Index, InputError, Retriever
+from retriever.memo import Memo
+
+__all__ = ["helpers", "join"]
+
+START = "from experiments.cli import main; main()"
+PATIENCE_SECONDS = 30.0
+
+
+@contextmanager
+def helpers(
+    command: Sequence[str], many: int, say: Callable[[str], object]
+) -> Iterator[list["subprocess.Popen[str]"]]:
+    """Start `many` processes of `assay sweep worker` with some arguments; end them on leaving.
+
+    They end by themselves when enough trials are finished. Ctrl-C reaches them from the terminal,
+    and SIGTERM is taken for it. One that was killed is told to `say`: the others finish its
+    trials. Raises InputError with what one of them said, when it ended otherwise.
+    """
+    before = _interrupted_by_sigterm()
+    started = [
+        subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-c", START, "sweep", "worker", *command],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(many)
+    ]
+    try:
+        yield started
+        for process in started:
+            _, said = process.communicate(timeout=PATIENCE_SECONDS)
+            if process.returncode < 0 and process.returncode != -signal.SIGINT:
+                say(f"a worker was ended by signal {-process.returncode}; the others went on")
+            elif process.returncode not in (0, 130, -signal.SIGINT):
+                raise InputError(f"a worker of the sweep ended: {said.strip()[-500:]}")
+    finally:
+        for process in started:
+            if process.poll() is None:
+                process.send_signal(signal.SIGINT)
+        for process in started:
+            try:
+                process.wait(PATIENCE_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            if process.stderr:
+                process.stderr.close()
+        if before is not None:
+            signal.signal(signal.SIGTERM, before)
+
+
+def _interrupted_by_sigterm() -> Any:
+    """Take SIGTERM for Ctrl-C; return what it meant before, None outside the main thread."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def join(
+    gold: Path,
+    index: Path,
+    storage: str,
+    study_name: str,
+    trials: int,
+    *,
+    number: int,
+    timeout_at: float | None,
+    memo: Memo,
+    cache: Path,
+    progress: Progress = lambda counts, best: None,
+) -> Counts:
+    """Take part in a study: open what it was made of, from the paths given, and run trials.
+
+    Raises InputError when there is no such study, or when gold set, index or code are not those
+    it was made with.
+    """
+    import optuna
+
+    with quiet_optuna():
+        try:
+            study = optuna.load_study(study_name=study_name, storage=open_storage(storage))
+        except KeyError as error:
+            raise InputError(
+                f"there is no study {study_name!r}", fix="start it with assay sweep first"
+            ) from error
+    plan = StudyPlan.of(study)
+    judged = load(gold, plan.split)
+    opened = Index.open(index)
+    found = {
+        "gold set": (plan.gold, judged.digest),
+        "index": (plan.index, opened.manifest.fingerprint),
+        "code": (plan.code, code_version(plan.base)),
+    }
+    for name, (wanted, here) in found.items():
+        if wanted != here:
+            raise InputError(
+                f"the study {study_name} was made with another {name} ({wanted[:24]}, here "
+                f"{here[:24]})",
+                fix="give the same one",
+            )
+    retriever = Retriever.open(opened, plan.base, cache=cache, memo=memo)
+    objective = objective_of(plan, judged, retriever)
+    worker = Worker(study, plan, objective, number=number, parallel=True, progress=progress)
+    return worker.run(trials, timeout_at)
+
+
+def objective_of(plan: StudyPlan, gold: GoldSet, retriever: Retriever) -> Objective:
+    """Return the objective that a plan describes."""
+    measures = [parse_measure(text) for text in plan.objectives]
+    return Objective(retriever, gold, measures, plan.query_ids)

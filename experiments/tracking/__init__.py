@@ -1,0 +1,1 @@
+"""What MLflow keeps: runs, sweeps, models promoted under an alias, the leaderboard."""

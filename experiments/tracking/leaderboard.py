@@ -1,0 +1,103 @@
+"""The runs of an MLflow experiment, by gold set, best first."""
+
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from experiments.metrics import mlflow_name, parse_measure
+from experiments.tracking.mlflow_run import default_tracking_uri, open_client
+from experiments.tracking.registered import MODEL
+from retriever.files import InputError
+from retriever.store import store_folder
+
+__all__ = ["boards"]
+
+_AT_ONCE = 1000
+
+
+def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
+    """Return a board a gold set (by digest): its runs by falling value, then by run id.
+
+    Equal values share a rank. Runs without the metric, unfinished ones and those of other tools
+    are counted in `left_out`. Raises InputError without such an experiment.
+    """
+    measure = parse_measure(metric)
+    uri = default_tracking_uri(store_folder())
+    client = open_client(uri)
+    known = client.get_experiment_by_name(experiment)
+    if known is None:
+        raise InputError(f"no MLflow experiment {experiment!r}", fix="evaluate first, or name it")
+    aliases = _aliases(client)
+    rows: dict[str, list[dict[str, Any]]] = {}
+    names: dict[str, str] = {}
+    left_out: Counter[str] = Counter()
+    token: str | None = None
+    while True:
+        page = client.search_runs([known.experiment_id], max_results=_AT_ONCE, page_token=token)
+        for run in page:
+            digest = run.data.tags.get("assay.gold_digest")
+            value = run.data.metrics.get(mlflow_name(measure))
+            if digest is None or run.info.status != "FINISHED":
+                left_out["no finished evaluation"] += 1
+            elif value is None:
+                left_out[f"without {measure}"] += 1
+            else:
+                names[digest] = run.data.tags.get("assay.gold", "")
+                rows.setdefault(digest, []).append(_row(run, value, aliases))
+        token = page.token
+        if not token:
+            break
+    return {
+        "experiment": experiment,
+        "metric": str(measure),
+        "boards": [
+            {
+                "gold": names[digest],
+                "digest": digest,
+                "runs": len(of_set),
+                "rows": _ranked(of_set)[:most],
+            }
+            for digest, of_set in sorted(rows.items(), key=lambda item: (names[item[0]], item[0]))
+        ],
+        "left_out": dict(left_out),
+    }
+
+
+def _row(run: Any, value: float, aliases: dict[str, list[str]]) -> dict[str, Any]:
+    tags = run.data.tags
+    started = datetime.fromtimestamp(run.info.start_time / 1000, UTC)
+    return {
+        "run_id": run.info.run_id,
+        "name": run.info.run_name or "",
+        "value": float(value),
+        "kind": tags.get("assay.kind", ""),
+        "config": tags.get("assay.config", ""),
+        "index": tags.get("assay.index", ""),
+        "git_commit": tags.get("assay.git_commit", ""),
+        "created": started.isoformat(timespec="seconds"),
+        "aliases": aliases.get(run.info.run_id, []),
+    }
+
+
+def _ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    ordered = sorted(rows, key=lambda row: (-row["value"], row["run_id"]))
+    ranked: list[dict[str, Any]] = []
+    for place, row in enumerate(ordered, start=1):
+        same = ranked and ranked[-1]["value"] == row["value"]
+        ranked.append({"rank": ranked[-1]["rank"] if same else place, **row})
+    return ranked
+
+
+def _aliases(client: Any) -> dict[str, list[str]]:
+    """Return the aliases of the model by the run they point to."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        model = client.get_registered_model(MODEL)
+    except MlflowException:
+        return {}
+    found: dict[str, list[str]] = {}
+    for alias, version in sorted(model.aliases.items()):
+        run_id = client.get_model_version(MODEL, version).run_id
+        found.setdefault(str(run_id), []).append(alias)
+    return found

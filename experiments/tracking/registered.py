@@ -1,0 +1,50 @@
+"""What MLflow keeps of earlier runs: artifacts, and aliases of promoted configurations."""
+
+from pathlib import Path
+
+from experiments.tracking.mlflow_run import default_tracking_uri, open_client
+from retriever.store import store_folder
+
+__all__ = ["MODEL", "artifacts_of", "has_store", "run_of_alias"]
+
+# The registered model whose versions are configurations; an alias names one of them.
+MODEL = "assay"
+
+
+def has_store() -> bool:
+    """Tell whether there may be an MLflow store to ask; answered without loading MLflow."""
+    return not _is_missing(default_tracking_uri(store_folder()))
+
+
+def artifacts_of(run_id: str) -> Path | None:
+    """Return the folder of a run's artifacts, fetched if need be; None without such a run."""
+    uri = default_tracking_uri(store_folder())
+    if _is_missing(uri):
+        return None
+    from mlflow.artifacts import download_artifacts
+    from mlflow.exceptions import MlflowException
+
+    try:
+        open_client(uri).get_run(run_id)
+        return Path(download_artifacts(run_id=run_id, tracking_uri=uri))
+    except MlflowException:
+        return None
+
+
+def run_of_alias(alias: str) -> str | None:
+    """Return the run that an alias of the model points to; None when there is no such alias."""
+    uri = default_tracking_uri(store_folder())
+    if _is_missing(uri):
+        return None
+    from mlflow.exceptions import MlflowException
+
+    try:
+        run_id = open_client(uri).get_model_version_by_alias(MODEL, alias).run_id
+    except MlflowException:
+        return None
+    return str(run_id) if run_id else None
+
+
+def _is_missing(uri: str) -> bool:
+    """Whether the store is a SQLite file that does not exist: asking would make it."""
+    return uri.startswith("sqlite:///") and not Path(uri.removeprefix("sqlite:///")).exists()

@@ -1,0 +1,141 @@
+"""What of a sweep goes to MLflow: one run for the sweep, one below it for each of the best few.
+
+A run a trial would cost as much as the trial. So the trials are a table among the artifacts and
+one metric with a step a trial, written in batches, and only the best trials have runs of their own.
+"""
+
+import shlex
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.tracking.mlflow_run import ChildRun, DatasetRecord, default_tracking_uri, log_run
+from experiments.tracking.promotion import FOLDER, save_model
+from retriever import Index
+from retriever.config import load_config
+
+__all__ = ["track_sweep"]
+
+CHILDREN = 5
+# The study itself stays where it is: it may be a database, and it grows.
+FILES = ("sweep.json", "trials.parquet", "best.yaml", "sweep.html")
+
+
+def track_sweep(
+    folder: Path,
+    record: Mapping[str, Any],
+    index: Index,
+    experiment: str,
+    store: Path,
+    base: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Log a finished sweep: figures, its files, the chosen configuration as a model, five children.
+
+    `folder` holds what a sweep writes, `record` is its sweep.json, `base` the configuration it
+    began from. Returns run_id, experiment_id, uri, `open` (the command that shows it), `load` (the
+    call that loads the model), `skipped` and `seconds`. Raises InputError where MLflow refuses.
+    """
+    begin = time.perf_counter()
+    store.mkdir(parents=True, exist_ok=True)
+    gold = record["gold"]
+    config = load_config(folder / "best.yaml")
+    with tempfile.TemporaryDirectory(dir=store) as scratch:
+        files = Path(scratch)
+        for name in FILES:
+            if (folder / name).is_file():
+                shutil.copyfile(folder / name, files / name)
+        save_model(
+            files / FOLDER,
+            config=folder / "best.yaml",
+            index=index.path,
+            fingerprint=record["index"],
+        )
+        tracked = log_run(
+            uri=default_tracking_uri(store),
+            experiment=experiment,
+            name=record["study"],
+            parameters=_parameters(record) | {"base": base},
+            metrics=_metrics(record),
+            dataset=DatasetRecord(f"{gold['name']}/{gold['split']}", gold["digest"], gold["path"]),
+            artifacts=files,
+            tags=_tags(record) | {"assay.kind": "sweep", "assay.config": config.fingerprint},
+            artifact_root=store / "artifacts",
+            steps=_steps(folder / "trials.parquet", record["objective"]),
+            children=_children(record),
+        )
+    return {
+        "run_id": tracked.run_id,
+        "experiment_id": tracked.experiment_id,
+        "uri": tracked.uri,
+        "skipped": {reason: list(names) for reason, names in tracked.skipped.items()},
+        "open": f"mlflow ui --backend-store-uri {shlex.quote(tracked.uri)}",
+        "load": f"mlflow.pyfunc.load_model('runs:/{tracked.run_id}/{FOLDER}')",
+        "seconds": round(time.perf_counter() - begin, 3),
+    }
+
+
+def _parameters(record: Mapping[str, Any]) -> dict[str, Any]:
+    kept = ("sampler", "seed", "trials", "workers", "folds", "objective", "max_drop")
+    space = record["space"]
+    return {
+        **{name: record[name] for name in kept},
+        "space": space["name"],
+        "space_digest": space["digest"],
+        "best": record["best"]["parameters"],
+    }
+
+
+def _metrics(record: Mapping[str, Any]) -> dict[str, float | None]:
+    """Return figures of both configurations by part, and what the test says of them."""
+    name, test = record["objective"][0], record["test"]
+    found: dict[str, float | None] = {}
+    for part in ("train", "validation", "test"):
+        found[f"{part}_{name}"] = record[part]["chosen"]
+        found[f"{part}_default_{name}"] = record[part]["default"]
+    found |= {key: test[key] for key in ("difference", "p_value", "smallest_detectable")}
+    found |= {"difference_low": test["low"], "difference_high": test["high"]}
+    kept = ("overfit_gap", "finished", "unique", "failed", "seconds_per_trial")
+    return found | {key: record[key] for key in kept}
+
+
+def _tags(record: Mapping[str, Any]) -> dict[str, str]:
+    gold = record["gold"]
+    return {
+        "assay.gold": gold["name"],
+        "assay.gold_digest": gold["digest"],
+        "assay.index": record["index"],
+    }
+
+
+def _steps(table: Path, objectives: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
+    """Return the objectives of every finished trial by its number."""
+    import pyarrow.parquet as pq
+
+    with table.open("rb") as stream:
+        trials = pq.read_table(stream, columns=["trial", *(f"objective:{n}" for n in objectives)])
+    numbers = trials.column("trial").to_pylist()
+    return {
+        f"trial_{name}": list(
+            zip(numbers, trials.column(f"objective:{name}").to_pylist(), strict=True)
+        )
+        for name in objectives
+    }
+
+
+def _children(record: Mapping[str, Any]) -> list[ChildRun]:
+    """Return a run for each of the best on train, of those that validation has looked at."""
+    name = record["objective"][0]
+    best = sorted(record["candidates"], key=lambda one: (-one["train"], one["changed"]))
+    return [
+        ChildRun(
+            name=f"trial {one['trial']}{' simplified' if one['simplified'] else ''}",
+            parameters=one["parameters"],
+            metrics={f"train_{name}": one["train"], f"validation_{name}": one["validation"]},
+            tags=_tags(record)
+            | {"assay.kind": "trial", "assay.chosen": str(one["chosen"]).lower()},
+        )
+        for one in best[:CHILDREN]
+    ]
