@@ -41,6 +41,8 @@ from retriever.memo import Memo, Node, key_of
 from retriever.plugins import Subscribers
 from retriever.stages.expand import expand
 from retriever.stages.fuse import (
+    Neighbours,
+    Parents,
     append_parents,
     bm25_of,
     fuse,
@@ -50,7 +52,7 @@ from retriever.stages.fuse import (
 )
 from retriever.stages.inject import Injected, inject
 from retriever.stages.merge import gather, gather_key, weigh
-from retriever.stages.recall import Encoded, asked_of, cut, encode, find_slots, lay_out
+from retriever.stages.recall import Encoded, asked_of, cut, encode, find_slots, lay_out, point_at
 from retriever.stages.rerank_merged import (
     check_offer,
     check_shapes,
@@ -209,7 +211,11 @@ class _Run:
         )
         # How deep the lists count is no part of where to search: it is swept more often.
         anywhere = config.route.model_copy(
-            update={"recall_top_k": 1, "recall_top_k_by_collection": {}}
+            update={
+                "recall_top_k": 1,
+                "recall_top_k_by_collection": {},
+                "parent_doc_retrieval": False,
+            }
         )
         routed = self.hooked(
             "route",
@@ -232,20 +238,30 @@ class _Run:
         ids = tuple(sorted({*routing.value.lists, *held}))
         found = {item: self.search(item, known, allowed) for item in ids}
         lists: dict[ListId, Node[RankedList]] = {}
-        for item in ids:
-            found[item], lists[item] = self.one_list(item, found, routing, known)
         deep = self.supplement(known, allowed)
+        near = {item: self.neighbours(item, found[item], known) for item in ids}
         laid = self.stage(
             "lay_out",
             " ".join(map(str, ids)),
-            lambda texts, deep, *found: lay_out(
-                ids, [one.rows for one in found], deep.found.rows, len(texts)
+            lambda deep, *parts: lay_out(
+                ids,
+                [one.rows for one in parts[: len(ids)]],
+                deep.found.rows,
+                len(self.queries),
+                [one.rows for one in parts[len(ids) :]],
             ),
-            self.root,
             deep,
             *(found[item] for item in ids),
+            *(near[item] for item in ids),
         )
-        extra, slots = self.cut_supplement(deep, laid)
+        parents: list[Node[Parents | None]] = []
+        for item in ids:
+            found[item], lists[item], brought = self.one_list(
+                item, found, routing, known, near[item]
+            )
+            parents.append(brought)
+        pointed = self.point_at(laid, parents)
+        extra, slots = self.cut_supplement(deep, pointed)
         names = node_names(ids, extra.value)
         models = [
             "bm25" if item.search == "bm25" else self.encoder(item.collection).fingerprint
@@ -255,7 +271,7 @@ class _Run:
             "gather",
             gather_key(config.merge, names, models),
             lambda slots, *lists: gather(config.merge, slots, lists, names, models),
-            laid,
+            pointed,
             *(lists[item] for item in ids),
         )
         merged = self.stage(
@@ -372,18 +388,30 @@ class _Run:
         found: Mapping[ListId, Node[Found]],
         routing: Node[Routing],
         known: Node[tuple[Assembly, ...]],
-    ) -> tuple[Node[Found], Node[RankedList]]:
+        near: Node[Neighbours],
+    ) -> tuple[Node[Found], Node[RankedList], Node[Parents | None]]:
         """Take one list from its search to the merge: cut, fuse, parents, tier 1."""
         searched = found[item]
+        parents: Node[Parents | None] = Node("no parents", None)
         one = self.stage(
             "cut", str(item), lambda routing, found: cut(routing, item, found), routing, searched
         )
         if item.search == "bm25":
-            return searched, one
+            return searched, one, parents
         one = self.fuse(item, searched, one, routing, known)
-        if self.config.route.parent_doc_retrieval:
-            searched, one = self.parents(item, searched, one, known)
-        return searched, self.rerank_plan(item, found[item], searched, one, known)
+        if near.value.rows.shape[1]:
+            both = self.stage(
+                "parents",
+                "",
+                lambda found, one, near: append_parents(self.index, found, one, near),
+                searched,
+                one,
+                near,
+            )
+            parents = Node(both.key, both.value)
+            searched = Node(f"{both.key} rows", both.value.found)
+            one = Node(f"{both.key} list", both.value.one)
+        return searched, self.rerank_plan(item, found[item], searched, one, known), parents
 
     def fuse(
         self,
@@ -443,24 +471,33 @@ class _Run:
             sparse,
         )
 
-    def parents(
-        self,
-        item: ListId,
-        found: Node[Found],
-        one: Node[RankedList],
-        known: Node[tuple[Assembly, ...]],
-    ) -> tuple[Node[Found], Node[RankedList]]:
-        """Append neighbours of the first hits, except for queries with an entity."""
+    def neighbours(
+        self, item: ListId, found: Node[Found], known: Node[tuple[Assembly, ...]]
+    ) -> Node[Neighbours]:
+        """Find what parents may bring to a list: nothing for queries with an entity."""
+        if item.search == "bm25" or not self.config.route.parent_doc_retrieval:
+            nothing = np.zeros((len(self.queries), 0), dtype=np.int32)
+            return Node("no neighbours", Neighbours(nothing, nothing))
 
-        def append(
-            found: Found, one: RankedList, known: tuple[Assembly, ...]
-        ) -> tuple[Found, RankedList]:
+        def beside(found: Found, known: tuple[Assembly, ...]) -> Neighbours:
             wanted = np.array([not assembly.entities for assembly in known], dtype=np.bool_)
-            collection = self.index.collections[item.collection]
-            return append_parents(self.index, collection, found, one, wanted)
+            return Neighbours.of(self.index, self.index.collections[item.collection], found, wanted)
 
-        both = self.stage("parents", str(item), append, found, one, known)
-        return Node(f"{both.key} rows", both.value[0]), Node(f"{both.key} list", both.value[1])
+        return self.stage("neighbours", item.collection, beside, found, known)
+
+    def point_at(self, laid: Node[Slots], parents: Sequence[Node[Parents | None]]) -> Node[Slots]:
+        """Let the slots point at the parents behind each list."""
+        if all(one.value is None for one in parents):
+            return laid
+
+        def point(slots: Slots, *parents: Parents | None) -> Slots:
+            pointer = list(slots.pointer)
+            for place, one in enumerate(parents):
+                if one is not None:
+                    pointer[place] = point_at(slots, place, one.chosen)
+            return replace(slots, pointer=tuple(pointer))
+
+        return self.stage("point_at_parents", "", point, laid, *parents)
 
     def rerank_plan(
         self,
@@ -562,7 +599,7 @@ class _Run:
         )
 
     def cut_supplement(
-        self, deep: Node[DeepSupplement], laid: Node[Slots]
+        self, deep: Node[DeepSupplement], slots: Node[Slots]
     ) -> tuple[Node[Supplement], Node[Slots]]:
         """Cut the supplement to its depth; the slots then point at what is left of it."""
         depth = depth_of(self.config.route, ListId("", "dense"))
@@ -570,14 +607,14 @@ class _Run:
             "cut_supplement", str(depth), lambda deep: cut_supplement(deep, depth), deep
         )
         if extra.value is deep.value.found:
-            return extra, laid
+            return extra, slots
         return extra, self.stage(
             "find_supplement",
             "",
             lambda slots, extra: replace(
                 slots, pointer=(*slots.pointer[:-1], find_slots(slots, extra.rows))
             ),
-            laid,
+            slots,
             extra,
         )
 

@@ -191,12 +191,14 @@ class Slots:
     `chunk` (queries, slots) holds rows of the chunk table in rising order, -1 where a query has
     fewer candidates than the widest. Rows follow chunk ids, so a tie broken by slot is a tie
     broken by id. `pointer[i]` (queries, depth) says in which slot each place of list i is; a place
-    without a chunk points past the last slot.
+    without a chunk points past the last slot. `neighbours[i]` does the same for what stands beside
+    the places of list i; it has no columns where parents are not asked for.
     """
 
     lists: tuple[ListId, ...]
     chunk: Integers
     pointer: tuple[Integers, ...]
+    neighbours: tuple[Integers, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

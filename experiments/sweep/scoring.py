@@ -23,6 +23,9 @@ Unit = npt.NDArray[np.int64]
 # Chunks looked at for each unit wanted; more only where units repeat.
 CHUNKS_A_UNIT = 2
 
+# A switch that lays the slots out otherwise, such as parents, is turned on and off all the time.
+LAYOUTS_KEPT = 16
+
 
 def scorable(qrels: Grades, relevant_from: int) -> tuple[str, ...]:
     """Return the queries that have a relevant unit, sorted, as `metrics.per_query` does."""
@@ -84,7 +87,7 @@ class Scorer:
         self._depth = max(measure.cutoff or depth for measure in measures)
         self._full_depth = depth
         self._judged = _Judged.of(self.query_ids, qrels, unit_ids, relevant_from)
-        self._layout: _Layout | None = None
+        self._layouts: list[_Layout] = []
 
     def score(self, slots: Slots, final: Reranked) -> dict[str, Floats]:
         """Return each measure's values by query of the batch, (queries,)."""
@@ -97,9 +100,12 @@ class Scorer:
         return found
 
     def _laid_out(self, slots: Slots) -> _Layout:
-        if self._layout is None or self._layout.slots.chunk is not slots.chunk:
-            self._layout = _lay(slots, self._unit_of, self._judged)
-        return self._layout
+        for layout in self._layouts:
+            if layout.slots.chunk is slots.chunk:
+                return layout
+        layout = _lay(slots, self._unit_of, self._judged)
+        self._layouts = [layout, *self._layouts[: LAYOUTS_KEPT - 1]]
+        return layout
 
 
 @dataclass(frozen=True, eq=False)

@@ -80,10 +80,12 @@ class Mentions:
     def marked(self, stamp_name: str, drugs: Iterable[str], rows: Integers) -> Booleans:
         """Tell which of some chunk rows hold any of some drugs."""
         held = self._rows[stamp_name]
-        wanted = [held[drug] for drug in drugs if drug in held]
-        if not wanted:
-            return np.zeros(rows.shape, dtype=np.bool_)
-        return np.isin(rows, np.concatenate(wanted))
+        found = np.zeros(rows.shape, dtype=np.bool_)
+        for drug in drugs:
+            if drug in held and len(held[drug]):
+                at = np.searchsorted(held[drug], rows)
+                found |= held[drug].take(at, mode="clip") == rows
+        return found
 
     def has_primary(self, rows: Integers) -> Booleans:
         """Tell which of some chunk rows are about any drug at all."""

@@ -9,16 +9,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from retriever.biomed.config import ProfilesConfig, ScoringConfig
+from retriever.biomed.cue_hits import CueHits
 from retriever.biomed.facts import Facts
-from retriever.biomed.mentions import Mentions, path_blob
+from retriever.biomed.mentions import Mentions
 from retriever.biomed.routing import CHEMICAL
 from retriever.hooks import Candidates, MergedFeatures
-from retriever.index.store import Index
 from retriever.types import Floats, Integers
 
 __all__ = ["features_of", "score"]
-
-SUMMARY_CHARACTERS = 200
 
 
 def score(candidates: Candidates, facts: Sequence[Facts], part: ScoringConfig) -> MergedFeatures:
@@ -54,7 +52,7 @@ def features_of(candidates: Candidates, facts: Sequence[Facts]) -> dict[str, Flo
             found["xdrug"][q, inside] = _xdrug(mentions, of_query.intent.drugs, held)
         if of_query.intent.section_cues:
             cues = of_query.intent.section_cues
-            found["section"][q, inside] = _section(candidates.index, cues, held)
+            found["section"][q, inside] = CueHits.of(candidates.index).share(cues, held)
         if of_query.intent.workflow == "chemical" and of_query.structures:
             may = of_query.own_structure or found["entity"][q, inside] > 0
             found["floor"][q, inside] = np.where(may, 1.0, 0.0)
@@ -74,17 +72,6 @@ def _xdrug(mentions: Mentions, drugs: Sequence[str], rows: Integers) -> Floats:
     for where in ("primary", "path", "head"):
         named |= mentions.marked(where, drugs, rows)
     return np.where(mentions.has_primary(rows) & ~named, 1.0, 0.0)
-
-
-def _section(index: Index, cues: Sequence[str], rows: Integers) -> Floats:
-    names = ("section", "path", "file_name", "document_name", "source_uri", "content_summary")
-    columns = [index.chunks.values(name, rows) for name in names]
-    share = np.zeros(len(rows))
-    for i, (section, *path, summary) in enumerate(zip(*columns, strict=True)):
-        blob = f"{section} {path_blob(*path)} {summary[:SUMMARY_CHARACTERS]}".casefold()
-        hits = sum(cue in blob or cue.replace("_", " ") in blob for cue in cues)
-        share[i] = hits / len(cues)
-    return share
 
 
 def _weights(facts: Sequence[Facts], profiles: ProfilesConfig) -> dict[str, Floats]:

@@ -136,7 +136,11 @@ class BM25Index:
         at = self._term_ids.get(term)
         if at is None:
             return np.zeros(rows.shape, dtype=np.bool_)
-        return np.isin(rows, self.rows[self.indptr[at] : self.indptr[at + 1]])
+        held = self.rows[self.indptr[at] : self.indptr[at + 1]]
+        if not len(held):
+            return np.zeros(rows.shape, dtype=np.bool_)
+        found: Booleans = held.take(np.searchsorted(held, rows), mode="clip") == rows
+        return found
 
     def explain(self, query: str, row: int) -> dict[str, float]:
         """Return what each distinct term of the query adds to the score of `row`."""

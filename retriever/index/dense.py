@@ -26,7 +26,7 @@ DECIMALS = 6
 # FAISS adds float32 products; its error on unit vectors stays far below this.
 PROPOSAL_ERROR = 1e-5
 SPARE = 8
-PAIRS_AT_ONCE = 65_536
+PAIRS_AT_ONCE = 1_024
 
 
 @dataclass(frozen=True)
@@ -117,10 +117,9 @@ class DenseIndex:
         block = max(1, PAIRS_AT_ONCE // max(width, 1))
         for start in range(0, len(queries), block):
             at = slice(start, start + block)
-            left = np.repeat(queries[at].astype(np.float64), width, axis=0)
-            right = vectors[places[at].ravel()].astype(np.float64)
+            right = vectors[places[at]].astype(np.float64)
             # One inner loop a pair: the order of the additions is the dimension's own.
-            cosine[at] = np.einsum("nd,nd->n", left, right).reshape(places[at].shape)
+            cosine[at] = np.einsum("qd,qpd->qp", queries[at].astype(np.float64), right)
         return np.round(cosine, DECIMALS)
 
     def save(self, folder: Path) -> None:

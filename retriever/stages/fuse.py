@@ -8,6 +8,7 @@ the plan's maximum (`bm25`), both in [0, 1].
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +20,8 @@ from retriever.order import DECIMALS, by_score
 from retriever.types import Booleans, Floats, Found, Integers, RankedList
 
 __all__ = [
+    "Neighbours",
+    "Parents",
     "append_parents",
     "bm25_of",
     "bm25_share",
@@ -150,43 +153,84 @@ def share_of_best(bm25: Floats, member: Booleans) -> Floats:
     return np.where(member & (top > 0), share, 0.0)
 
 
-def append_parents(
-    index: Index, collection: Collection, found: Found, one: RankedList, wanted: Booleans
-) -> tuple[Found, RankedList]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Neighbours:
+    """What stands just before and after each place of a list, in its document and collection.
+
+    `rows` (queries, 2 * places) are chunk rows, -1 for none: before and after the first place,
+    then of the second. `at`, of the same shape, is the place of that chunk in the list itself, -1
+    where the list does not hold it.
+    """
+
+    rows: Integers
+    at: Integers
+
+    @classmethod
+    def of(
+        cls, index: Index, collection: Collection, found: Found, wanted: Booleans
+    ) -> "Neighbours":
+        """Return the neighbours of all that was searched; none for the queries not `wanted`."""
+        queries, places = found.rows.shape
+        document = index.chunks.document_of
+        rows = (found.rows[:, :, None] + np.array([-1, 1], dtype=np.int32)).reshape(queries, -1)
+        held = np.repeat(found.rows, 2, axis=1)
+        inside = (held >= 0) & (rows >= 0) & (rows < len(document)) & wanted[:, None]
+        inside &= document[np.where(inside, rows, 0)] == document[np.maximum(held, 0)]
+        inside &= collection.places_of(np.where(inside, rows, -1)) >= 0
+        rows = np.where(inside, rows, -1)
+        line = np.arange(queries, dtype=np.int64)[:, None] * (len(document) + 1)
+        keys = line + found.rows
+        order = np.argsort(keys, axis=None)
+        after = np.searchsorted(keys.ravel(), line + rows, sorter=order)
+        match = order[np.minimum(after, max(len(order) - 1, 0))] if places else after
+        same = inside & (keys.ravel()[match] == line + rows) if places else inside
+        return cls(rows, np.where(same, match % max(places, 1), -1).astype(np.int32))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Parents:
+    """A list with its parents behind it; `chosen` says which of its neighbours, -1 for none."""
+
+    found: Found
+    one: RankedList
+    chosen: Integers
+
+
+def append_parents(index: Index, found: Found, one: RankedList, neighbours: Neighbours) -> Parents:
     """Append to a list the neighbours of its first five hits, in hit order, at its least score.
 
     A hit's neighbours are the chunks of its document just before and after it, two a document at
-    most; those that the list holds already are not repeated. `wanted` says for which queries.
+    most; those that the list holds already are not repeated.
     """
-    queries = len(one.rank)
+    queries, places = one.rank.shape
+    member = one.rank > 0
+    hit = np.full((queries, PARENT_HITS), -1, dtype=np.int64)
+    query, place = np.nonzero(member & (one.rank <= PARENT_HITS))
+    hit[query, one.rank[query, place] - 1] = place
+    near = (hit[:, :, None] * 2 + np.arange(2)).reshape(queries, -1)
+    there = np.repeat(hit >= 0, 2, axis=1)
+    near = np.where(there, near, 0)
+    if not places:
+        rows = at = np.full(near.shape, -1, dtype=np.int32)
+    else:
+        rows = np.take_along_axis(neighbours.rows, near, axis=1)
+        at = np.take_along_axis(neighbours.at, near, axis=1)
+        there &= (rows >= 0) & ~((at >= 0) & np.take_along_axis(member, np.maximum(at, 0), axis=1))
+    taken = _two_a_document(rows, index.chunks.document_of[rows], there)
+    turn = np.cumsum(taken, axis=1)
     extra = np.full((queries, PARENT_NEIGHBOURS * PARENT_HITS), -1, dtype=np.int32)
-    added = np.zeros((queries, PARENT_NEIGHBOURS * PARENT_HITS), dtype=np.int32)
-    least = np.zeros(queries)
-    document = index.chunks.document_of
-    for q in np.flatnonzero(wanted & (one.rank > 0).any(axis=1)):
-        member = np.flatnonzero(one.rank[q] > 0)
-        by_rank = member[np.argsort(one.rank[q, member])]
-        held = set(found.rows[q, member].tolist())
-        near: list[int] = []
-        given: dict[int, int] = {}
-        for row in found.rows[q, by_rank[:PARENT_HITS]].tolist():
-            parent = int(document[row])
-            for other in (row - 1, row + 1):
-                inside = 0 <= other < len(document) and document[other] == parent
-                if not inside or other in held or other in near:
-                    continue
-                if collection.places_of(np.array([other], dtype=np.int32))[0] < 0:
-                    continue
-                if given.get(parent, 0) < PARENT_NEIGHBOURS:
-                    near.append(other)
-                    given[parent] = given.get(parent, 0) + 1
-        extra[q, : len(near)] = near
-        added[q, : len(near)] = len(member) + np.arange(1, len(near) + 1)
-        scores = one.score[q, member]
-        least[q] = np.nanmin(scores) if not np.isnan(scores).all() else np.nan
+    chosen, added = extra.copy(), np.zeros_like(extra)
+    query, place = np.nonzero(taken)
+    behind = turn[query, place] - 1
+    extra[query, behind] = rows[query, place]
+    chosen[query, behind] = near[query, place]
+    added[query, behind] = member.sum(axis=1)[query] + behind + 1
+    numbers = member & ~np.isnan(one.score)
+    least = np.where(numbers, one.score, np.inf).min(axis=1, initial=np.inf)
+    least = np.where(numbers.any(axis=1), least, np.where(member.any(axis=1), np.nan, 0.0))
     score = np.concatenate([one.score, np.broadcast_to(least[:, None], extra.shape)], axis=1)
     filler = np.full(extra.shape, np.nan)
-    return (
+    return Parents(
         Found(
             np.concatenate([found.rows, extra], axis=1),
             np.concatenate([found.score, filler], axis=1),
@@ -197,7 +241,19 @@ def append_parents(
             score,
             {name: np.concatenate([part, filler], axis=1) for name, part in one.parts.items()},
         ),
+        chosen,
     )
+
+
+def _two_a_document(rows: Integers, document: Integers, there: Booleans) -> Booleans:
+    """Take of each row's candidates, in order, the first of each chunk and two a document."""
+    taken = np.zeros_like(there)
+    for i in range(there.shape[1]):
+        repeated = taken[:, :i] & (rows[:, :i] == rows[:, i : i + 1])
+        given = taken[:, :i] & (document[:, :i] == document[:, i : i + 1])
+        fits = given.sum(axis=1) < PARENT_NEIGHBOURS
+        taken[:, i] = there[:, i] & ~repeated.any(axis=1) & fits
+    return taken
 
 
 def _phrase(names: Sequence[str]) -> re.Pattern[str]:

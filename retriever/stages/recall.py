@@ -10,7 +10,7 @@ from retriever.encoders.cache import CachedEncoder
 from retriever.images import ImageFile
 from retriever.types import Found, Integers, ListId, RankedList, Routing, Slots
 
-__all__ = ["Encoded", "asked_of", "cut", "encode", "find_slots", "lay_out"]
+__all__ = ["Encoded", "asked_of", "cut", "encode", "find_slots", "lay_out", "point_at"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,14 +71,20 @@ def cut(routing: Routing, item: ListId, found: Found) -> RankedList:
 
 
 def lay_out(
-    ids: Sequence[ListId], rows: Sequence[Integers], supplement: Integers, queries: int
+    ids: Sequence[ListId],
+    rows: Sequence[Integers],
+    supplement: Integers,
+    queries: int,
+    neighbours: Sequence[Integers] = (),
 ) -> Slots:
-    """Give every chunk that a list or the supplement brought for a query one slot, by its row.
+    """Give every chunk that a list or the supplement brings for a query one slot, by its row.
 
     `rows` of each list and of the supplement have shape (queries, places), -1 for none. The
-    supplement's pointer is the last.
+    supplement's pointer is the last. `neighbours` of each list, if any, are what its parents may
+    bring under whatever order: so that no order lays the slots out anew.
     """
-    every = np.concatenate([*rows, supplement], axis=1)
+    parts = [*rows, supplement, *neighbours]
+    every = np.concatenate(parts, axis=1)
     places = every.shape[1]
     bits = int(places).bit_length()
     # Chunk and place in one integer: sorted, equal chunks stand side by side and know their places.
@@ -95,8 +101,20 @@ def lay_out(
     slot = np.empty(every.shape, dtype=np.int32)
     row = np.arange(queries, dtype=np.int64)[:, None] * places
     slot.ravel()[row + (key & ((1 << bits) - 1))] = np.where(ordered > 0, number - 1, width)
-    ends = np.cumsum([one.shape[1] for one in rows])
-    return Slots(tuple(ids), chunk, tuple(np.split(slot, ends, axis=1)))
+    pointer = np.split(slot, np.cumsum([one.shape[1] for one in parts])[:-1], axis=1)
+    lists = len(rows) + 1
+    return Slots(tuple(ids), chunk, tuple(pointer[:lists]), tuple(pointer[lists:]))
+
+
+def point_at(slots: Slots, place: int, chosen: Integers) -> Integers:
+    """Return the pointer of a list whose `chosen` neighbours (queries, places) stand behind it."""
+    near = slots.neighbours[place]
+    width = slots.chunk.shape[1]
+    slot = np.full(chosen.shape, width, dtype=np.int32)
+    if near.shape[1]:
+        found = np.take_along_axis(near, np.maximum(chosen, 0).astype(np.int64), axis=1)
+        slot = np.where(chosen >= 0, found, width).astype(np.int32)
+    return np.concatenate([slots.pointer[place], slot], axis=1)
 
 
 def find_slots(slots: Slots, rows: Integers) -> Integers:

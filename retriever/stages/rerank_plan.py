@@ -33,17 +33,19 @@ def compare(
     places = collection.places_of(rows)
     places = np.where(rows >= 0, places, -1)
     longer = _cut_vectors(index, collection, encoder, places)
-    for query in np.unique(asked.owner):
-        inside = np.flatnonzero(places[query] >= 0)
-        if not len(inside):
-            continue
-        own = np.asarray(asked.vectors[asked.owner == query])
-        wanted = np.tile(places[query, inside], (len(own), 1))
-        found = collection.dense.cosines(own, wanted)
-        for at, place in enumerate(places[query, inside]):
-            if int(place) in longer:
-                found[:, at] = np.round(own.astype(np.float64) @ longer[int(place)], 6)
-        cosine[query, inside] = found.max(axis=0)
+    if not len(asked.owner) or not places.size:
+        return cosine
+    wanted = places[asked.owner]
+    found = collection.dense.cosines(np.asarray(asked.vectors), np.maximum(wanted, 0))
+    if longer:
+        for vector, at in zip(*np.nonzero(np.isin(wanted, list(longer))), strict=True):
+            own = asked.vectors[vector].astype(np.float64)
+            found[vector, at] = np.round(own @ longer[int(wanted[vector, at])], 6)
+    # Owners rise, so the vectors of one query stand together.
+    first = np.flatnonzero(np.diff(asked.owner, prepend=-1))
+    best = np.maximum.reduceat(found, first, axis=0)
+    query = asked.owner[first]
+    cosine[query] = np.where(places[query] >= 0, best, np.nan)
     return cosine
 
 

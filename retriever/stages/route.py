@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from retriever.config import RouteConfig
-from retriever.hooks import Assembly, Catalog
+from retriever.hooks import Assembly, Catalog, Classification
 from retriever.images import ImageFile
 from retriever.plugins import Subscribers
 from retriever.stages.scope import Allowed
@@ -47,35 +48,47 @@ def route(
         catalog=catalog,
     )
     events: dict[tuple[str, str], Booleans] = {}
-
-    def note(event: str, query: int, collection: str = "") -> None:
-        everyone = np.zeros(len(texts), dtype=np.bool_)
-        events.setdefault((event, collection), everyone)[query] = True
-
     active: dict[ListId, Booleans] = {}
-    visual = np.array([image is not None for image in images], dtype=np.bool_)
+
+    def mark(marks: dict[Any, Booleans], what: Any, where: Sequence[int]) -> None:
+        if what not in marks:
+            marks[what] = np.zeros(len(texts), dtype=np.bool_)
+        marks[what][list(where)] = True
+
+    # Queries that are decided alike search alike.
+    alike: dict[tuple[Any, ...], list[int]] = {}
+    general = Classification((DEFAULT_COLLECTION,))
     for q, (decision, assembly) in enumerate(zip(classified, assemblies, strict=True)):
-        planned = (DEFAULT_COLLECTION,) if decision is None else decision.collections
-        for event in () if decision is None else decision.events:
-            note(event, q)
-        visual[q] |= decision is not None and decision.visual
-        suppressed = intent_of(assembly).suppress_collections
-        planned = (*planned, *section.exploratory_search_collections)
+        decided = decision or general
+        key = (
+            tuple(decided.collections),
+            tuple(decided.events),
+            decided.visual or images[q] is not None,
+            images[q] is not None,
+            tuple(intent_of(assembly).suppress_collections),
+            tuple(allowed.collections[q]),
+        )
+        alike.setdefault(key, []).append(q)
+    visual = np.zeros(len(texts), dtype=np.bool_)
+    for (collections, noted, looks, has_image, suppressed, scoped), where in alike.items():
+        for event in noted:
+            mark(events, (event, ""), where)
+        visual[where] = looks
+        planned = (*collections, *section.exploratory_search_collections)
         planned = tuple(name for name in planned if name not in suppressed)
-        wanted = dict.fromkeys((*planned, *allowed.collections[q]))
+        wanted = dict.fromkeys((*planned, *scoped))
         held = [name for name in wanted if name in catalog.index.collections]
-        if images[q] and not any(catalog.index.collections[name].images for name in held):
-            note("query_image_unused", q)
+        if has_image and not any(catalog.index.collections[name].images for name in held):
+            mark(events, ("query_image_unused", ""), where)
         for name in wanted:
             if name not in held:
-                note("route_skipped_collection", q, name)
+                mark(events, ("route_skipped_collection", name), where)
                 continue
             searches = ["dense"] if section.dense_search else []
             if section.bm25_search and catalog.index.collections[name].text:
                 searches.append("bm25")
             for search in searches:
-                item = ListId(name, search)  # type: ignore[arg-type]
-                active.setdefault(item, np.zeros(len(texts), dtype=np.bool_))[q] = True
+                mark(active, ListId(name, search), where)  # type: ignore[arg-type]
     lists = tuple(sorted(active))
     return Routing(
         lists,

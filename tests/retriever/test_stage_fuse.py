@@ -15,7 +15,7 @@ from stage_worlds import open_world
 from retriever.config import FuseConfig
 from retriever.hooks import Expansion
 from retriever.pipeline import Trace
-from retriever.stages.fuse import append_parents, bm25_share, fuse, is_hybrid, overlap
+from retriever.stages.fuse import Neighbours, append_parents, bm25_share, fuse, is_hybrid, overlap
 from retriever.types import Found, ListId, RankedList
 
 DENSE = ListId("eagle_text_biomed", "dense")
@@ -228,13 +228,15 @@ def appended(
     rank = np.arange(1, len(hits) + 1, dtype=np.int32)
     if members is not None:
         rank[members:] = 0
-    found, one = append_parents(
-        index_stand_in(document_of),
-        collection_stand_in(range(len(document_of)) if held is None else held),
-        Found(np.array([hits], dtype=np.int32), scores[None]),
-        RankedList(DENSE, rank[None], scores[None]),
-        np.array([wanted]),
-    )
+    index = index_stand_in(document_of)
+    collection = collection_stand_in(range(len(document_of)) if held is None else held)
+    searched = Found(np.array([hits], dtype=np.int32), scores[None])
+    near = Neighbours.of(index, collection, searched, np.array([wanted]))
+    parents = append_parents(index, searched, RankedList(DENSE, rank[None], scores[None]), near)
+    found, one = parents.found, parents.one
+    chosen = parents.chosen[0]
+    behind = found.rows[0, len(hits) :]
+    assert near.rows[0, chosen[chosen >= 0]].tolist() == behind[behind >= 0].tolist()
     return [
         (int(found.rows[0, at]), round(float(one.score[0, at]), 6)) for at in places_in_order(one)
     ]
@@ -251,14 +253,10 @@ def test_hits_count_in_the_lists_order_when_fuse_has_moved_them() -> None:
     # is the first hit, and the first place has no neighbours
     rank = np.array([[6, 5, 4, 3, 2, 1]], dtype=np.int32)
     rows = np.array([[1, 4, 7, 10, 13, 16]], dtype=np.int32)
-    found, one = append_parents(
-        index_stand_in([i // 3 for i in range(18)]),
-        collection_stand_in(range(18)),
-        Found(rows, np.full((1, 6), 0.5)),
-        RankedList(DENSE, rank, np.full((1, 6), 0.5)),
-        YES,
-    )
-    order = [int(found.rows[0, at]) for at in places_in_order(one)]
+    index, searched = index_stand_in([i // 3 for i in range(18)]), Found(rows, np.full((1, 6), 0.5))
+    near = Neighbours.of(index, collection_stand_in(range(18)), searched, YES)
+    parents = append_parents(index, searched, RankedList(DENSE, rank, np.full((1, 6), 0.5)), near)
+    order = [int(parents.found.rows[0, at]) for at in places_in_order(parents.one)]
     assert order == [16, 13, 10, 7, 4, 1, 15, 17, 12, 14, 9, 11, 6, 8, 3, 5]
 
 
