@@ -136,7 +136,7 @@ class BM25Index:
         at = self._term_ids.get(term)
         if at is None:
             return np.zeros(rows.shape, dtype=np.bool_)
-        held = self.rows[self.indptr[at] : self.indptr[at + 1]]
+        held = np.asarray(self.rows[self.indptr[at] : self.indptr[at + 1]])
         if not len(held):
             return np.zeros(rows.shape, dtype=np.bool_)
         found: Booleans = held.take(np.searchsorted(held, rows), mode="clip") == rows

@@ -113,9 +113,10 @@ class ChunkTable:
 
     def rows_of_documents(self, document_ids: Iterable[str]) -> Integers:
         """Return the rows of all chunks of some documents, rising; unknown ids have none."""
-        place = {name: i for i, name in enumerate(self.document_ids)}
-        wanted = np.array([place[d] for d in document_ids if d in place], dtype=np.int32)
-        return np.flatnonzero(np.isin(self.document_of, wanted)).astype(np.int32)
+        place, rows, starts = self._rows_by_document
+        wanted = {place[name] for name in document_ids if name in place}
+        parts = [rows[starts[i] : starts[i + 1]] for i in wanted]
+        return np.sort(np.concatenate([*parts, rows[:0]]))
 
     def value(self, column: str, row: int) -> str:
         """Return one cell."""
@@ -162,6 +163,13 @@ class ChunkTable:
         at = self._table.column_names.index(column)
         changed = pa.array(held, type=pa.large_utf8())
         return ChunkTable(self._table.set_column(at, column, changed), self._file)
+
+    @cached_property
+    def _rows_by_document(self) -> tuple[dict[str, int], Integers, npt.NDArray[np.int64]]:
+        """Return the place of each document's name, its rows and where they start."""
+        place = {name: i for i, name in enumerate(self.document_ids)}
+        rows = np.argsort(self.document_of, kind="stable").astype(np.int32)
+        return place, rows, np.searchsorted(self.document_of[rows], np.arange(len(place) + 1))
 
     @cached_property
     def _documents(self) -> tuple[list[str], Integers]:

@@ -80,10 +80,11 @@ def overlap(
     boundaries, or where the query says it itself and the chunk holds that word.
     """
     share = np.zeros(rows.shape)
+    words: dict[int, frozenset[str]] = {}
     for q, (text, expansion) in enumerate(zip(texts, expansions, strict=True)):
         inside = np.flatnonzero(rows[q] >= 0)
         share[q, inside] = overlap_of(
-            collection, index, text, expansion.sparse_terms, rows[q, inside]
+            collection, index, text, expansion.sparse_terms, rows[q, inside], words
         )
     return share
 
@@ -94,8 +95,12 @@ def overlap_of(
     text: str,
     extra: Mapping[str, tuple[str, ...]],
     rows: Integers,
+    words_of: dict[int, frozenset[str]],
 ) -> Floats:
-    """Return the overlap of one query with some chunks."""
+    """Return the overlap of one query with some chunks.
+
+    `words_of` has the words of the chunks of a collection without BM25, and is filled.
+    """
     tokenizer = _tokenizer(collection, index)
     terms: dict[str, tuple[str, ...]] = dict.fromkeys(tokenizer.tokenize([text])[0], ())
     words = tuple(terms)
@@ -112,7 +117,10 @@ def overlap_of(
     if not collection.text or extra:
         contents = index.chunks.values("text", rows)
         if not collection.text:
-            held = [set(tokens) for tokens in tokenizer.tokenize(contents)]
+            new = [i for i, row in enumerate(rows.tolist()) if row not in words_of]
+            tokens = tokenizer.tokenize([contents[i] for i in new])
+            words_of.update(zip(rows[new].tolist(), map(frozenset, tokens), strict=True))
+            held = [words_of[row] for row in rows.tolist()]
             hits |= {word: np.array([word in one for one in held]) for word in words}
         for term, names in terms.items():
             if names:

@@ -83,6 +83,7 @@ def deep_supplement(
     found: list[list[tuple[int, int, tuple[float, ...]]]] = []
     turns: list[list[int]] = []
     searched = np.zeros((len(names), len(plans)), dtype=np.bool_)
+    words: dict[str, dict[int, frozenset[str]]] = {name: {} for name in names}
     for q, plan in enumerate(plans):
         if plan is None or not plan.document_ids:
             found.append([])
@@ -102,7 +103,7 @@ def deep_supplement(
             own = rows[collection.places_of(rows) >= 0]
             dense = _dense(index, name, encoded.get(name), q, own)
             entity = plan.entity(own)
-            lexical = overlap_of(collection, index, texts[q], plan.terms, own)
+            lexical = overlap_of(collection, index, texts[q], plan.terms, own, words[name])
             score = np.round(2 * entity + lexical + 0.1 * dense, DECIMALS)
             order = np.lexsort((own, -score))[:limit]
             at = names.index(name)
