@@ -1,12 +1,12 @@
 """A retriever whose searches are recorded: synthetic lists, and the whole pipeline after them.
 
-The index holds a small synthetic corpus; each search of a collection answers with lists drawn once
-from a seed. Stages, memo and scoring are the product's own.
+The index holds a small synthetic corpus; each search of a collection answers with lists drawn from
+what is asked. Stages, memo and scoring are the product's own.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,29 +44,33 @@ class HashedText:
 
 
 class Recorded:
-    """A collection that answers a search with what was drawn for it."""
+    """A collection that answers a search with lists drawn for what is asked, always the same."""
 
-    def __init__(self, real: Collection, drawn: Mapping[str, Found], text: bool) -> None:
+    def __init__(self, real: Collection, name: str, depth: int, text: bool) -> None:
         self._real = real
-        self._drawn = drawn
+        self._name = name
+        self._depth = depth
         self.text = text
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._real, name)
 
     def search_dense(self, vectors: Any, owner: Any, queries: int, *_: Any) -> Found:
-        """Return the recorded dense lists."""
-        return _first(self._drawn["dense"], queries)
+        """Return the dense lists of some queries."""
+        return self._draw("dense", np.asarray(vectors).tobytes(), queries)
 
     def search_bm25(self, texts: Sequence[str], *_: Any) -> Found:
-        """Return the recorded BM25 lists."""
-        return _first(self._drawn["bm25"], len(texts))
+        """Return the BM25 lists of some queries."""
+        return self._draw("bm25", "\n".join(texts).encode(), len(texts))
 
-
-def _first(found: Found, queries: int) -> Found:
-    return (
-        found if len(found.rows) == queries else Found(found.rows[:queries], found.score[:queries])
-    )
+    def _draw(self, search: str, asked: bytes, queries: int) -> Found:
+        digest = hashlib.sha256(f"{self._name} {search} ".encode() + asked).digest()
+        rng, rows = np.random.default_rng(list(digest)), self._real.rows
+        held = np.argsort(rng.random((queries, len(rows)), dtype=np.float32), axis=1)
+        held = held[:, : self._depth]
+        scores = -np.sort(-rng.random((queries, held.shape[1])), axis=1)
+        scores = 0.5 + scores / 2 if search == "dense" else 30 * scores
+        return Found(rows[held].astype(np.int32), np.round(scores, 6))
 
 
 def recorded_world(
@@ -91,29 +95,13 @@ def recorded_world(
     }
     build_index(folder, folder / "index", config, encoders=encoders)
     index = Index.open(folder / "index")
-    drawn = {
-        name: {
-            search: _draw(rng, collection.rows, queries, depth, search)
-            for search in ("dense", "bm25")
-        }
-        for name, collection in index.collections.items()
-    }
     recorded = {
-        name: Recorded(collection, drawn[name], text=name == "eagle_text_biomed")
+        name: Recorded(collection, name, depth, text=name == "eagle_text_biomed")
         for name, collection in index.collections.items()
     }
     index.__dict__["collections"] = recorded
     retriever = Retriever.open(index, config, encoders=encoders, rerankers={}, memo=Memo(memory))
     return load(folder), retriever
-
-
-def _draw(
-    rng: np.random.Generator, rows: npt.NDArray[np.int32], queries: int, depth: int, search: str
-) -> Found:
-    held = np.argsort(rng.random((queries, len(rows)), dtype=np.float32), axis=1)[:, :depth]
-    scores = -np.sort(-rng.random((queries, held.shape[1])), axis=1)
-    scores = 0.5 + scores / 2 if search == "dense" else 30 * scores
-    return Found(rows[held].astype(np.int32), np.round(scores, 6))
 
 
 def _write_corpus(folder: Path, documents: int, queries: int, rng: np.random.Generator) -> None:
