@@ -33,6 +33,7 @@ from experiments.sweep.trials import Worker  # noqa: E402
 
 PARTS = ("thousand", "replay")
 REPLAYED = 5
+MEMORY = 5 * 2**30
 
 
 def main() -> None:
@@ -85,7 +86,7 @@ def thousand(folder: Path, trials: int) -> dict[str, Any]:
 
 def replay(folder: Path, queries: int) -> dict[str, Any]:
     """Trials over recorded lists of many queries."""
-    gold, retriever = recorded_world(folder / "recorded", queries, 100)
+    gold, retriever = recorded_world(folder / "recorded", queries, 100, memory=MEMORY)
     objective, base = Objective(retriever, gold, [MEASURE]), retriever.config
     space = load_space("default")
     late = [p.path for p in space.parameters if p.path in LATE or ".profiles." in p.path]

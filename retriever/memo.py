@@ -2,7 +2,8 @@
 
 import dataclasses
 import hashlib
-from collections import OrderedDict
+import heapq
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -35,40 +36,76 @@ def key_of(*parts: str) -> str:
     return digest.hexdigest()
 
 
+@dataclass(slots=True)
+class _Kept:
+    """A result, its bytes, the seconds a byte it took, and the level below which it goes."""
+
+    value: object
+    size: int
+    worth: float
+    level: float
+
+
 class Memo:
-    """Keeps results until they outgrow `budget` bytes; those used longest ago go first.
+    """Keeps results until they outgrow `budget` bytes; then the cheapest to compute again go first.
+
+    GreedyDual-Size (Cao and Irani, 1997): a result's level is the seconds a byte that computing
+    it took, above the level that was let go last. So what a sweep's every trial reads outlives what
+    single trials leave behind, even where one pass over all queries is larger than the budget; and
+    what nobody asks for any more goes in the end, however dear. `clock` tells the seconds.
 
     Arrays become read-only on the way in, so that nobody can change what another will be given.
     A result larger than the whole budget is handed on and not kept; `refused` counts those. A
     budget of 0 keeps nothing. Not shared between threads.
     """
 
-    def __init__(self, budget: int = 512 * 2**20) -> None:
+    def __init__(
+        self, budget: int = 512 * 2**20, clock: Callable[[], float] = time.perf_counter
+    ) -> None:
         self.budget = budget
         self.hits = 0
         self.misses = 0
         self.refused = 0
         self.size = 0
-        self._kept: OrderedDict[str, tuple[object, int]] = OrderedDict()
+        self._clock = clock
+        self._level = 0.0
+        self._kept: dict[str, _Kept] = {}
+        # Lowest level first. A level that a hit has raised since is found out when it is its turn.
+        self._queue: list[tuple[float, int, str]] = []
 
     def get(self, key: str, compute: Callable[[], T]) -> Node[T]:
         """Return what is kept under `key`, or compute and keep it."""
-        if key in self._kept:
+        kept = self._kept.get(key)
+        if kept is not None:
             self.hits += 1
-            self._kept.move_to_end(key)
-            return Node(key, self._kept[key][0])  # type: ignore[arg-type]
+            kept.level = self._level + kept.worth
+            return Node(key, kept.value)  # type: ignore[arg-type]
         self.misses += 1
+        begin = self._clock()
         value = compute()
+        seconds = self._clock() - begin
         size = _freeze(value)
         if size > self.budget:
             self.refused += 1
             return Node(key, value)
-        self._kept[key] = (value, size)
         self.size += size
         while self.size > self.budget:
-            _, (_, freed) = self._kept.popitem(last=False)
-            self.size -= freed
+            self._let_go()
+        worth = seconds / max(size, 1)
+        self._kept[key] = _Kept(value, size, worth, self._level + worth)
+        heapq.heappush(self._queue, (self._level + worth, self.misses, key))
         return Node(key, value)
+
+    def _let_go(self) -> None:
+        while True:
+            level, turn, key = heapq.heappop(self._queue)
+            kept = self._kept[key]
+            if kept.level <= level:
+                break
+            heapq.heappush(self._queue, (kept.level, turn, key))
+        self._level = level
+        self.size -= kept.size
+        del self._kept[key]
 
 
 def _freeze(value: object, seen: set[int] | None = None) -> int:

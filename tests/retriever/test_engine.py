@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import ClassVar
 
@@ -193,14 +194,56 @@ def test_copied_configuration_is_not_mistaken_for_its_original() -> None:
         config.merge.weights["dense"] = 2.0  # type: ignore[index]
 
 
-def test_memo_forgets_the_oldest_when_its_budget_is_spent() -> None:
-    memo = Memo(budget=2200)
+class Clock:
+    """A clock that goes as far as each computation says."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+    def taking(self, seconds: float) -> Callable[[], np.ndarray]:
+        def compute() -> np.ndarray:
+            self.now += seconds
+            return np.zeros(125)  # 1,000 bytes
+
+        return compute
+
+
+def test_memo_forgets_the_oldest_of_those_that_cost_alike_when_its_budget_is_spent() -> None:
+    clock = Clock()
+    memo = Memo(budget=2200, clock=clock)
     for name in ("a", "b", "a", "c"):
-        memo.get(name, lambda: np.zeros(125))  # 1,000 bytes each
+        memo.get(name, clock.taking(1.0))
     assert memo.size == 2000
-    memo.get("a", lambda: pytest.fail("a was used last but one and must still be there"))
+    memo.get("c", lambda: pytest.fail("c came last and must still be there"))
     misses = memo.misses
-    memo.get("b", lambda: np.zeros(125))
+    memo.get("d", clock.taking(1.0))
+    memo.get("c", lambda: pytest.fail("c was asked for again after the others"))
+    assert (memo.misses, memo.size) == (misses + 1, 2000)
+
+
+def test_memo_keeps_what_is_dear_through_a_pass_larger_than_its_budget() -> None:
+    clock = Clock()
+    memo = Memo(budget=3000, clock=clock)
+    for trial in range(5):
+        for block in range(2):
+            memo.get(f"recall {block}", clock.taking(10.0))
+            for stage in range(3):
+                memo.get(f"late {trial} {block} {stage}", clock.taking(0.1))
+    # Of 8 results a trial 3 fit: the two of recall were computed once, the 30 others each time.
+    assert (memo.misses, memo.hits) == (2 + 30, 8)
+
+
+def test_memo_forgets_what_was_dear_once_when_nobody_asks_for_it_any_more() -> None:
+    clock = Clock()
+    memo = Memo(budget=2000, clock=clock)
+    memo.get("dear", clock.taking(1.0))
+    for i in range(12):  # each lifts the level by 0.1 s a thousand bytes
+        memo.get(f"cheap {i}", clock.taking(0.1))
+    misses = memo.misses
+    memo.get("dear", clock.taking(1.0))
     assert memo.misses == misses + 1
 
 
