@@ -15,6 +15,7 @@ Whole numbers make an integer range, others a float range. `when` names values o
 value. Braces stand for several paths: `a.{b,c}.d`.
 """
 
+import difflib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
@@ -119,44 +120,54 @@ class Space:
     def check(self, base: RetrieverConfig, source: object = None) -> None:
         """Refuse parameters that the configuration does not have or whose bounds it refuses.
 
-        Raises InputError naming file, line and the nearest known path.
+        Raises InputError naming file, line and remedy.
         """
-        known = base.flattened()
         for parameter in self.parameters:
-            ends = parameter.choices or (parameter.low, parameter.high)
-            if parameter.kind == "int":
-                ends = (int(parameter.low), int(parameter.high))
-            settled = dict(self._condition_of(parameter))
-            for end in ends:
-                tried = {**settled, parameter.path: end}
-                if parameter.complement:
-                    tried[parameter.complement] = 1.0 - end
-                try:
-                    found = base.with_overrides(tried).flattened()
-                except InputError as error:
-                    raise InputError(
-                        str(error), path=source or self.name, line=parameter.line
-                    ) from error
-                if isinstance(known.get(parameter.path), dict):
-                    raise InputError(
-                        f"{parameter.path} holds several values",
-                        path=source or self.name,
-                        line=parameter.line,
-                        fix="name one of them",
-                    )
-                if found.get(parameter.path) != end and not isinstance(end, list):
-                    raise InputError(
-                        f"{parameter.path}: {end!r} is read as {found.get(parameter.path)!r}",
-                        path=source or self.name,
-                        line=parameter.line,
-                    )
-            for path in {path for one in parameter.when for path in one}:
-                if path not in known:
-                    raise InputError(
-                        f"{parameter.path}: when names {path}, which is no parameter",
-                        path=source or self.name,
-                        line=parameter.line,
-                    )
+            try:
+                self._check_conditions(parameter, base)
+                self._check_values(parameter, base)
+            except InputError as error:
+                raise InputError(
+                    str(error), path=source or self.name, line=parameter.line
+                ) from error
+
+    def _check_values(self, parameter: Parameter, base: RetrieverConfig) -> None:
+        path = parameter.path
+        if any(known.startswith(f"{path}.") for known in base.flattened()):
+            raise InputError(f"{path} holds several values", fix="name one of them")
+        settled = dict(self._condition_of(parameter))
+        for value in parameter.samples():
+            tried = {**settled, path: value}
+            if parameter.complement:
+                tried[parameter.complement] = 1.0 - value
+            try:
+                found = base.with_overrides(tried).flattened()
+            except InputError as error:
+                if parameter.kind == "float" and "integer" in str(error):
+                    fix = "write low, high and step as whole numbers"
+                    raise InputError(f"{path} takes whole numbers, not {value}", fix=fix) from error
+                raise
+            if found.get(path) != value and not isinstance(value, list):
+                raise InputError(
+                    f"{path}: {value!r} is read as {found.get(path)!r}", fix="write it so"
+                )
+
+    def _check_conditions(self, parameter: Parameter, base: RetrieverConfig) -> None:
+        known = _values(base, self)
+        for path, allowed in (item for one in parameter.when for item in one.items()):
+            if path not in known:
+                near = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
+                raise InputError(
+                    f"{parameter.path}: when names {path}, which is no parameter",
+                    fix=f"did you mean {near[0]}?" if near else "assay config show lists them",
+                )
+            other = next((p for p in self.parameters if p.path == path), None)
+            never = [value for value in allowed if other is not None and not other.takes(value)]
+            if never:
+                raise InputError(
+                    f"{parameter.path}: {path} is never {never[0]!r}",
+                    fix="name values that it takes in this space",
+                )
 
     def _condition_of(self, parameter: Parameter) -> dict[str, Any]:
         """Return values under which a parameter is read: its first condition's, and theirs."""

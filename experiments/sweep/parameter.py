@@ -70,6 +70,24 @@ class Parameter:
             bounded = self.low + self.step * round((bounded - self.low) / self.step)
         return int(bounded) if self.kind == "int" else float(bounded)
 
+    def takes(self, value: Any) -> bool:
+        """Tell whether a trial can give the parameter this value."""
+        if self.kind == "choice":
+            return any(type(one) is type(value) and one == value for one in self.choices)
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def samples(self) -> tuple[Any, ...]:
+        """Return values that a configuration must accept: every choice, or a range's ends.
+
+        Of a float range also one between, which shows whether fractions are taken.
+        """
+        if self.kind == "choice":
+            return self.choices
+        if self.kind == "int":
+            return int(self.low), int(self.high)
+        span = self.high - self.low
+        return self.low, self.low + (self.step or span * 0.382), self.high
+
     def probes(self, around: Any) -> tuple[Any, ...]:
         """Return values far apart and unlike `around`: those that show whether anything moves."""
         if self.kind == "choice":

@@ -1,6 +1,7 @@
 """The YAML of a space, read parameter by parameter with the line of each."""
 
 import itertools
+import math
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -15,6 +16,16 @@ from retriever.strict_yaml import read_yaml
 __all__ = ["read_parameters"]
 
 KEYS = ("low", "high", "log", "step", "choices", "switch", "when", "complement")
+
+# What a trial cannot move: an index and its models are opened once, and figures mean the same in
+# all trials. A star stands for the name of a plugin.
+FIXED = {
+    "models": "the models are loaded once: sweep once for each model set",
+    "namespace": "an index is built for one: sweep once for each",
+    "index": "it builds another index: sweep once for each index",
+    "evaluation": "it says how trials are scored: --set it for the whole sweep",
+    "plugins.*.ingest": "it builds another index: sweep once for each index",
+}
 
 
 def read_parameters(text: str, source: object) -> tuple[str, str | None, list[Parameter]]:
@@ -41,13 +52,33 @@ def read_parameters(text: str, source: object) -> tuple[str, str | None, list[Pa
             raise InputError(f"{key} is no text: {value!r}", path=source)
     lines = _lines(text)
     parameters: list[Parameter] = []
+    moved: dict[str, int | None] = {}
     for key, said in given.items():
         line = lines.get(key)
         for path in _expanded(key):
-            if any(known.path == path for known in parameters):
-                raise InputError(f"{path} stands twice", path=source, line=line, fix="keep one")
-            parameters.append(_parameter(path, said, source, line))
+            parameter = _parameter(path, said, source, line)
+            for one in filter(None, (path, parameter.complement)):
+                _refuse_fixed(one, source, line)
+                if one in moved:
+                    raise InputError(
+                        f"{one} stands twice: line {moved[one]} moves it already",
+                        path=source,
+                        line=line,
+                        fix="keep one",
+                    )
+                moved[one] = line
+            parameters.append(parameter)
     return name, per_workflow, parameters
+
+
+def _refuse_fixed(path: str, source: object, line: int | None) -> None:
+    keys = path.split(".")
+    for fixed, reason in FIXED.items():
+        above = fixed.split(".")
+        if len(keys) >= len(above) and all(
+            one in ("*", key) for one, key in zip(above, keys, strict=False)
+        ):
+            raise InputError(f"no sweep moves {path}", path=source, line=line, fix=reason)
 
 
 def _lines(text: str) -> dict[str, int]:
@@ -82,6 +113,12 @@ def _parameter(path: str, said: Any, source: object, line: int | None) -> Parame
     kinds = [key for key in ("choices", "switch", "low") if key in said]
     if len(kinds) != 1:
         raise wrong("expected a range, choices or a switch", "{low: 0.0, high: 1.0}")
+    log = said.get("log", False)
+    for key, value in (("log", log), ("switch", said.get("switch", True))):
+        if not isinstance(value, bool):
+            raise wrong(f"{key} is {value!r}, not true or false", f"{key}: true, without quotes")
+    if not said.get("switch", True):
+        raise wrong("a switch that is false moves nothing", "switch: true, or leave it out")
     when = tuple(_condition(one, wrong) for one in _alternatives(said.get("when"), wrong))
     complement = said.get("complement")
     if complement is not None and not isinstance(complement, str):
@@ -98,13 +135,14 @@ def _parameter(path: str, said: Any, source: object, line: int | None) -> Parame
         if not isinstance(said["choices"], list) or len(said["choices"]) < 2:
             raise wrong("choices need at least two values", "choices: [minmax, rrf]")
         choices = tuple(said["choices"])
-        if any(one == other for one, other in itertools.combinations(map(repr, choices), 2)):
-            raise wrong("a choice stands twice", "keep one")
-    if kind == "choice" and (complement or said.get("log") or said.get("step")):
-        raise wrong("only a range has log, step or complement")
+        for one, other in itertools.combinations(choices, 2):
+            if one == other:  # 1, 1.0 and true are one choice to a study
+                raise wrong(f"the choice {other!r} stands twice", "keep one")
+    idle = [key for key in ("high", "log", "step", "complement") if said.get(key) is not None]
+    if kind == "choice" and idle:
+        raise wrong(f"only a range has {idle[0]}", "leave it out, or give low and high")
     if complement and not (0 <= low <= high <= 1):
         raise wrong("a complement needs a range within 0 and 1", "low: 0.0, high: 1.0")
-    log = bool(said.get("log", False))
     return Parameter(path, kind, low, high, log, step, choices, when, complement, line)
 
 
@@ -116,11 +154,16 @@ def _range(said: Mapping[str, Any], wrong: Any) -> tuple[float, float, float | N
         if not _is_number(value):
             raise wrong(f"{name} is no number: {value!r}", "low: 0.0, high: 1.0")
     if not low < high:
-        raise wrong(f"low {low} is not below high {high}")
-    if said.get("log") and (low <= 0 or step):
-        raise wrong("a log range starts above 0 and has no step")
+        raise wrong(f"low {low} is not below high {high}", "low: 0.0, high: 1.0")
+    if said.get("log") and low <= 0:
+        raise wrong(f"a log range starts above 0, not at {low}", "raise low, or leave log out")
+    if said.get("log") and step is not None:
+        raise wrong("a log range has no step", "leave log or step out")
     if step is not None and not 0 < step <= high - low:
-        raise wrong(f"step {step} does not fit the range")
+        raise wrong(f"step {step} does not fit the range", f"at most {high - low:g}")
+    if step is not None and not math.isclose((high - low) / step, round((high - low) / step)):
+        last = low + step * math.floor((high - low) / step)
+        raise wrong(f"steps of {step} from {low} do not end at {high}", f"high: {last:g}")
     whole = all(isinstance(value, int) for value in (low, high, step or 0))
     return float(low), float(said["high"]), step, "int" if whole else "float"
 

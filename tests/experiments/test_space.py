@@ -89,6 +89,22 @@ def test_value_outside_the_range_is_brought_to_its_end_and_named() -> None:
         ("merge: {choices: [1, 2]}", "merge"),
         ("fuse.alpha: {low: 0.0, high: 1.0, when: {merge.metod: rrf}}", "merge.metod"),
         ("fuse.alpha: {low: 0.0, high: 1.0, when: 3}", "when is no condition"),
+        ("models: {choices: [embedded, biomed]}", r"no sweep moves models \(the models are loaded"),
+        ("namespace: {choices: [biomed, general]}", "no sweep moves namespace"),
+        ("index.bm25.k1: {low: 0.5, high: 2.0}", r"no sweep moves index\.bm25\.k1"),
+        ("evaluation.cutoff: {low: 1, high: 9}", r"no sweep moves evaluation\.cutoff"),
+        ("plugins.biomed.ingest.x: switch", r"no sweep moves plugins\.biomed\.ingest\.x"),
+        ("route.recall_top_k: {low: 1, high: 6, step: 2.5}", "takes whole numbers, not 3.5"),
+        ("route.recall_top_k: {low: 1.0, high: 9.0}", "takes whole numbers"),
+        ("fuse.alpha: {low: 0.0, high: 1.0, step: 0.3}", r"do not end at 1\.0 \(high: 0\.9\)"),
+        ('fuse.alpha: {low: 0.1, high: 1.0, log: "no"}', "log is 'no', not true or false"),
+        ('fuse.fuse_with_bm25_plan: {switch: "yes"}', "switch is 'yes', not true or false"),
+        ("fuse.fuse_with_bm25_plan: {switch: false}", "moves nothing"),
+        ("fuse.alpha: {low: 0.1, high: 1.0, log: true, step: 0.3}", "a log range has no step"),
+        ("fuse.alpha: {choices: [1, 1.0]}", r"the choice 1\.0 stands twice"),
+        ("fuse.alpha: {choices: [0.1, 0.2], high: 1.0}", "only a range has high"),
+        ("fuse.alpha: {low: 0.0, high: 1.0, when: {fuse.alpha: 1.0}}", "depends on itself"),
+        ("fuse.alpha: {low: 0.0, high: 1.0, when: {fuse.alfa: 1}}", r"did you mean fuse\.alpha"),
     ],
 )
 def test_fault_is_named_with_file_and_line(line: str, message: str, tmp_path: Path, assay) -> None:
@@ -100,6 +116,31 @@ def test_fault_is_named_with_file_and_line(line: str, message: str, tmp_path: Pa
     import re
 
     assert re.search(message, done.err), done.err
+
+
+@pytest.mark.parametrize(
+    ("lines", "message"),
+    [
+        (
+            "merge.weights.dense: {low: 0.0, high: 1.0, complement: merge.weights.bm25}\n"
+            "  merge.weights.bm25: {low: 0.0, high: 1.0}",
+            "merge.weights.bm25 stands twice: line 3 moves it already",
+        ),
+        (
+            "merge.method: {choices: [rrf, minmax]}\n"
+            "  merge.rrf_k: {low: 1.0, high: 3.0, when: {merge.method: [rrf, sum]}}",
+            "merge.rrf_k: merge.method is never 'sum'",
+        ),
+    ],
+)
+def test_second_parameter_is_refused_when_it_contradicts_the_first(
+    lines: str, message: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"name: s\nparameters:\n  {lines}\n")
+    with pytest.raises(InputError) as refused:
+        load_space(file).check(BASE, file)
+    assert f"{file}:4: {message}" in str(refused.value)
 
 
 def test_circle_of_conditions_is_refused() -> None:
