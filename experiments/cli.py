@@ -2,7 +2,7 @@
 
 import os
 import sys
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 
@@ -27,13 +27,14 @@ from experiments.commands import (
     sweep,
 )
 from experiments.commands.options import BAD_INPUT, INTERRUPTED
+from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import say
 
 __all__ = ["app", "main"]
 
 GO_ON = "interrupted; run the same command again to go on"
 
-app = typer.Typer(
+app = Commands(
     name="assay",
     help="Evaluate and tune hybrid biomedical retrieval.",
     no_args_is_help=True,
@@ -41,6 +42,28 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+
+
+def _print_version(asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"assay {version('retrieval-assay')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _assay(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
 app.command("demo")(demo.demo)
 app.add_typer(gold.app, name="gold")
 app.command("index")(index.index)

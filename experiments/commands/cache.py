@@ -6,9 +6,10 @@ import typer
 
 from experiments.commands.opening import vector_cache
 from experiments.commands.options import Json
+from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json
 
-app = typer.Typer(help="Look at the cache of model outputs, and prune it.", no_args_is_help=True)
+app = Commands(help="Look at the cache of model outputs, and prune it.", no_args_is_help=True)
 
 
 @app.command("stats")

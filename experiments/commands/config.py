@@ -7,9 +7,10 @@ import typer
 
 from experiments.commands.opening import config_from
 from experiments.commands.options import Config, Json, Sets
+from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json
 
-app = typer.Typer(help="Show, compare and check configurations.", no_args_is_help=True)
+app = Commands(help="Show, compare and check configurations.", no_args_is_help=True)
 
 
 @app.command("show")

@@ -16,7 +16,8 @@ def dashboard(
         typer.Argument(help="Runs: folders, MLflow run ids or aliases.", show_default=False),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="The page to write.", show_default=False)
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The page to write.", show_default=False),
     ] = None,
     serve: Annotated[
         Path | None,

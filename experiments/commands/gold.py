@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.commands.options import NEGATIVE, Json
+from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json, progress_bars
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from retriever.ingest.corpus import Corpus, Progress
     from retriever.ingest.readers.source import Remark
 
-app = typer.Typer(help="Check, describe and import gold sets.", no_args_is_help=True)
+app = Commands(help="Check, describe and import gold sets.", no_args_is_help=True)
 
 
 @app.command("validate")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.commands.options import NEGATIVE, Json
+from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from retriever.biomed.lexicon import Entity
     from retriever.biomed.pruning import Dropped
 
-app = typer.Typer(help="Build, prune and look at lexicons.", no_args_is_help=True)
+app = Commands(help="Build, prune and look at lexicons.", no_args_is_help=True)
 
 Lexicon = Annotated[
     Path | None,
@@ -23,7 +24,7 @@ Lexicon = Annotated[
 Overlays = Annotated[
     list[Path] | None, typer.Option("--overlay", help="Applied to it in order; may repeat.")
 ]
-Out = Annotated[Path, typer.Option("--out", "-o", help="The JSON file to write.")]
+Out = Annotated[Path, typer.Option("--out", "-o", metavar="FILE", help="The JSON file to write.")]
 
 # How many dropped terms the terminal shows; --json has them all.
 SHOWN = 30
@@ -107,7 +108,10 @@ def build(
 def prune(
     lexicon: Annotated[Path, typer.Argument(help="The lexicon: JSON, CSV or a UMLS folder.")],
     sample: Annotated[
-        Path, typer.Option("--sample", help='JSON lines: {"text", "mentions": [{"start", "end"}]}.')
+        Path,
+        typer.Option(
+            "--sample", metavar="FILE", help='JSON lines: {"text", "mentions": [{"start", "end"}]}.'
+        ),
     ],
     out: Out,
     types: Annotated[

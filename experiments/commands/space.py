@@ -6,9 +6,10 @@ import typer
 
 from experiments.commands.opening import config_from
 from experiments.commands.options import Config, Json, Sets
+from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json
 
-app = typer.Typer(help="Show and check the spaces of a sweep.", no_args_is_help=True)
+app = Commands(help="Show and check the spaces of a sweep.", no_args_is_help=True)
 
 Source = Annotated[str, typer.Argument(help="A YAML file or the space that ships.")]
 

@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from experiments.commands.opening import as_file_name, config_for_index, config_from, vector_cache
 from experiments.commands.options import NEGATIVE, Config, Json, Sets
+from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json, progress_bars, say, warm_up
 
 if TYPE_CHECKING:
@@ -36,8 +37,10 @@ class _RunByDefault(TyperGroup):
         return super().parse_args(ctx, args)
 
 
-app = typer.Typer(
-    cls=_RunByDefault, help="Tune a configuration on a gold set.", no_args_is_help=True
+app = Commands(
+    cls=_RunByDefault,
+    help="Tune a configuration on a gold set.\n\nassay sweep GOLD is assay sweep run GOLD.",
+    no_args_is_help=True,
 )
 
 Index = Annotated[
@@ -88,11 +91,11 @@ def run(
     profiles: Annotated[
         bool, typer.Option("--per-profile", help="Tune each workflow's weights for themselves.")
     ] = False,
-    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes.")] = 1,
+    workers: Annotated[int, typer.Option("--workers", min=1, help="Processes in all.")] = 1,
     storage: Storage = None,
     study: Annotated[str | None, typer.Option("--study", help="Name of the study.")] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
-    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Seconds.")] = None,
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Of the samplers.")] = 0,
+    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="When to stop.")] = None,
     memory: Memory = 1024,
     verify_memo: Annotated[
         int, typer.Option("--verify-memo", min=0, help="Replay this many trials without a memo.")
@@ -181,7 +184,9 @@ def report(
     sweep: Annotated[Path, typer.Argument(help="The folder of a sweep.")],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="The page to write, by default in the folder."),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The page to write, by default in the folder."
+        ),
     ] = None,
 ) -> None:
     """Write the page of a sweep anew; nothing is searched, only the folder is read."""
@@ -197,7 +202,7 @@ def worker(
     storage: Annotated[str, typer.Option("--storage", help="The study's storage.")],
     study: Annotated[str, typer.Option("--study", help="Name of the study.")],
     trials: Annotated[int, typer.Option("--trials", min=1, help="Finished trials in all.")],
-    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="Seconds.")] = None,
+    timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="When to stop.")] = None,
     memory: Memory = 1024,
 ) -> None:
     """Take part in a sweep that was started elsewhere, until its trials are finished."""
