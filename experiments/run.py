@@ -91,6 +91,9 @@ def refuse_foreign(path: Path, ours: Collection[str] = FILES) -> None:
     if not path.exists():
         if path.is_symlink():
             raise InputError("a link to nothing", path=path, fix="name a new folder with -o")
+        above = next(parent for parent in path.absolute().parents if parent.exists())
+        if not above.is_dir():
+            raise InputError("a file, which can hold no folder", path=above, fix="name another -o")
         return
     if not path.is_dir():
         raise InputError("a file", path=path, fix="name a new folder with -o")

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.counting import counted
 from experiments.evaluate import Evaluation
 
 __all__ = ["print_evaluation", "print_record"]
@@ -70,10 +71,6 @@ def _short(value: float) -> str:
     return f"{value:.3f}".removeprefix("0") if value < 1 else f"{value:.2f}"
 
 
-def _queries(count: int) -> str:
-    return "1 query" if count == 1 else f"{count} queries"
-
-
 def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
     remarks = [
         f"unanswered {record['unanswered']} (score 0), unscorable {record['unscorable']} (no "
@@ -84,8 +81,8 @@ def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
     sample = (record["index"] or {}).get("sample")
     if sample:
         remarks.append(
-            f"the index is a sample: {sample['documents']} of {sample['of']} documents; relevant "
-            "ones outside it count as not found"
+            f"the index is a sample: {sample['documents']} of {counted(sample['of'], 'document')}; "
+            "relevant ones outside it count as not found"
         )
     classes = [f"{name} {count}" for name, count in (record.get("classes") or {}).items() if count]
     if classes:
@@ -95,18 +92,20 @@ def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
         for name, figure in record["metrics"].items()
         if figure["undefined"]
     }
-    remarks += [f"{name}: undefined for {_queries(n)}, left out" for name, n in undefined.items()]
+    remarks += [
+        f"{name}: undefined for {counted(n, 'query')}, left out" for name, n in undefined.items()
+    ]
     ignored = record["system"].get("ignored_queries") or []
     if ignored:
         few = ", ".join(ignored[:5]) + (", …" if len(ignored) > 5 else "")
         verbs = "is not judged and was" if len(ignored) == 1 else "are not judged and were"
-        remarks.append(f"{_queries(len(ignored))} of the run {verbs} ignored: {few}")
+        remarks.append(f"{counted(len(ignored), 'query')} of the run {verbs} ignored: {few}")
     remarks += [f"{event}: {count}" for event, count in record["fallbacks"].items()]
     latency = record["latency_ms"]
     if latency:
         total = latency["stages"]["total"]
         remarks.append(
-            f"latency over {latency['queries']} single queries: p50 {total['p50']:.1f} ms, "
-            f"p95 {total['p95']:.1f} ms, p99 {total['p99']:.1f} ms"
+            f"latency over {counted(latency['queries'], 'single query')}: "
+            f"p50 {total['p50']:.1f} ms, p95 {total['p95']:.1f} ms, p99 {total['p99']:.1f} ms"
         )
     return remarks

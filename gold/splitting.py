@@ -111,7 +111,10 @@ def folds(
     groups = _groups(queries, qrels, relevant_from, keep_together=True)
     if not 2 <= k <= len(groups):
         message = f"{k} folds of {len(queries)} queries in {len(groups)} groups cannot be made"
-        raise InputError(message, fix=f"take 2 to {len(groups)}; a group shares documents")
+        fix = f"take 2 to {len(groups)}; a group shares documents"
+        if len(groups) < 2:
+            fix = "judge queries about other documents: a group shares them"
+        raise InputError(message, fix=fix)
     type_of = {group[0]: kind for kind, some in _by_type(groups, queries).items() for group in some}
     by_type: list[Counter[str]] = [Counter() for _ in range(k)]
     fold_of: dict[str, int] = {}

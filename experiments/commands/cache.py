@@ -8,6 +8,7 @@ from experiments.commands.opening import vector_cache
 from experiments.commands.options import Json
 from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json
+from experiments.counting import counted
 
 app = Commands(help="Look at the cache of model outputs, and prune it.", no_args_is_help=True)
 
@@ -22,7 +23,9 @@ def stats(as_json: Json = False) -> None:
         print_json(found)
         return
     for one in found["models"]:
-        typer.echo(f"{one['file']}: {one['entries']} entries, {one['bytes'] / 2**20:.1f} MB")
+        typer.echo(
+            f"{one['file']}: {counted(one['entries'], 'entry')}, {one['bytes'] / 2**20:.1f} MB"
+        )
     typer.echo(f"{found['folder']}: {found['bytes'] / 2**20:.1f} MB")
 
 

@@ -7,7 +7,8 @@ import typer
 
 from experiments.commands.opening import new_run, vector_cache
 from experiments.commands.options import NEGATIVE, Json
-from experiments.commands.terminal import print_json, say, warm_up
+from experiments.commands.terminal import phase, print_json, say, warm_up
+from experiments.counting import counted
 
 if TYPE_CHECKING:
     from experiments.comparison.contenders import Contender
@@ -68,6 +69,7 @@ def compare(
     rules = load_gate(gate) if gate is not None else None
     contenders = _contenders([baseline, *candidates], gold, as_json)
     runs = [one.run for one in contenders]
+    phase(f"comparing {counted(len(runs), 'run')}", as_json)
     made = compare_runs(
         runs[0],
         runs[1:],
@@ -79,6 +81,7 @@ def compare(
     )
     for run, found in zip(runs[1:], made["comparisons"], strict=True):
         if why:
+            phase(f"trying the differences of {run.path}", as_json)
             found["causes"] = _causes(runs[0], run, found["metric"], gold, shared_queries, as_json)
         if rules is not None:
             from experiments.comparison.gate import judge

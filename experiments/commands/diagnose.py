@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import Json
-from experiments.commands.terminal import print_json, say, warm_up
+from experiments.commands.terminal import phase, print_json, say, warm_up
+from experiments.counting import counted
 
 
 def diagnose(
@@ -36,12 +37,14 @@ def diagnose(
     from retriever.files import InputError
 
     if verify:
+        phase(f"opening the gold set and the index of {recorded.path}", as_json)
         judged, retriever = reopen(recorded, gold=gold, index=index)
         warm_up(as_json)
+        phase("trying every cause by a replay", as_json)
         found = try_causes(recorded, judged, retriever)
         path = write_diagnosis(recorded, found)
         if not as_json:
-            say(f"{found.replays} replays; causes: {path}")
+            say(f"{counted(found.replays, 'replay')}; causes: {path}")
     else:
         found = read_diagnosis(recorded)
     if query is None:

@@ -8,7 +8,7 @@ import typer
 
 from experiments.commands.opening import config_for_index, config_from, new_run, vector_cache
 from experiments.commands.options import Config, Json, Sets
-from experiments.commands.terminal import print_json, progress_bars, say, warm_up
+from experiments.commands.terminal import phase, print_json, progress_bars, say, warm_up
 
 if TYPE_CHECKING:
     from experiments.evaluate import Evaluation
@@ -107,6 +107,7 @@ def _evaluate_linking(
 ) -> "Evaluation":
     from experiments.linking import evaluate_linking, open_linker
 
+    phase("opening the lexicon", quiet)
     linker = open_linker(asked)
     folder = out or new_run(judged.name, asked.fingerprint)
     warm_up(quiet)
@@ -131,6 +132,7 @@ def _evaluate_retriever(
     from retriever.store import store_folder
 
     measures_of(asked.evaluation)
+    phase(f"opening the index of {judged.path}" if index is None else f"opening {index}", quiet)
     if index is None:
         index = store_folder() / "indexes" / fingerprint_of(judged.path, asked)[:16]
         with progress_bars(quiet) as progress:
@@ -166,6 +168,7 @@ def _evaluate_file(
     from experiments.evaluate import evaluate_run
     from gold import read_run
 
+    phase(f"reading {run}", quiet)
     imported = read_run(run, repair=repair)
     folder = out or new_run(judged.name, run.stem)
     warm_up(quiet)

@@ -8,6 +8,7 @@ import typer
 from experiments.commands.options import NEGATIVE, Json
 from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json, progress_bars
+from experiments.counting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,7 +38,7 @@ def validate(
         warnings = len(report.problems) - errors
         typer.echo(
             f"{gold}: {'ok' if report.ok else 'not valid'}, "
-            f"{errors} error{'s' * (errors != 1)}, {warnings} warning{'s' * (warnings != 1)}"
+            f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
         )
     if not report.ok:
         raise typer.Exit(NEGATIVE)
@@ -132,7 +133,9 @@ def import_(
         return
     _print_import(report)
     if files.is_folder:
-        typer.echo(f"{out / 'corpus.jsonl'}: the {report.documents} documents read of {corpus}")
+        typer.echo(
+            f"{out / 'corpus.jsonl'}: {counted(report.documents, 'document')} read of {corpus}"
+        )
         show_remarks(counts(remarks, "skipped"), counts(remarks, "cut", "repaired"), remarks)
 
 
@@ -163,8 +166,8 @@ def _documents(
 def _print_import(report: "ImportReport") -> None:
     counts = ", ".join(f"{count} {state}" for state, count in report.counts.items())
     typer.echo(
-        f"{report.gold}: {len(report.alignment)} queries ({counts}), {report.judgements} "
-        f"judgements, {report.documents} documents"
+        f"{report.gold}: {counted(len(report.alignment), 'query')} ({counts}), "
+        f"{counted(report.judgements, 'judgement')}, {counted(report.documents, 'document')}"
     )
     for what, missing in (
         ("names found in no document", report.missing_names),

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from experiments.commands.options import Json
-from experiments.commands.terminal import print_json, say
+from experiments.commands.terminal import phase, print_json, say
 
 
 def headroom(
@@ -32,7 +32,9 @@ def headroom(
     from experiments.headroom import headroom as find_headroom
     from experiments.headroom import write_headroom
 
+    phase(f"opening the gold set and the index of {recorded.path}", as_json)
     judged, retriever = reopen(recorded, gold=gold, index=index)
+    phase("searching, and trying other weights", as_json)
     found = find_headroom(judged, retriever, asked)
     path = write_headroom(recorded, found)
     if as_json:

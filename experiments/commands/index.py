@@ -9,7 +9,8 @@ import typer
 
 from experiments.commands.opening import config_for_index, config_from, vector_cache
 from experiments.commands.options import Config, Json, Sets
-from experiments.commands.terminal import print_json, progress_bars
+from experiments.commands.terminal import phase, print_json, progress_bars
+from experiments.counting import counted
 
 if TYPE_CHECKING:
     from retriever.ingest.build import BuildReport
@@ -54,6 +55,7 @@ def index(
         )
     if estimate:
         asked = config_from(config, sets)
+        phase(f"estimating the index of {corpus}", as_json)
         from retriever.ingest.estimate import estimate_index
 
         with progress_bars(quiet=as_json) as progress:
@@ -74,6 +76,7 @@ def index(
         asked = config_for_index(Index.open(out), config, sets)
     else:
         asked = config_from(config, sets)
+    phase(f"indexing {corpus}", as_json)
     with progress_bars(quiet=as_json) as progress:
         report = build_index(
             corpus,
@@ -110,12 +113,13 @@ def _show_build(out: Path, report: "BuildReport", as_json: bool) -> None:
         typer.echo(f"{out} is up to date")
     if manifest.sample is not None:
         typer.echo(
-            f"a sample: {manifest.sample.documents} of {manifest.sample.of} documents, "
+            f"a sample: {manifest.sample.documents} of "
+            f"{counted(manifest.sample.of, 'document')}, "
             "by the hash of their ids"
         )
     typer.echo(
-        f"{manifest.documents} documents, {manifest.chunks} chunks; vectors: {report.computed} "
-        f"computed, {report.reused} from the cache"
+        f"{counted(manifest.documents, 'document')}, {counted(manifest.chunks, 'chunk')}; "
+        f"vectors: {report.computed} computed, {report.reused} from the cache"
     )
     show_remarks(manifest.skipped, manifest.altered, report.remarks)
 
@@ -152,7 +156,8 @@ def _show_estimate(corpus: Path, found: "Estimate", as_json: bool) -> None:
         return
     whole = found.tried_documents == len(reading.documents)
     typer.echo(
-        f"{len(reading.documents)} documents, {'' if whole else 'about '}{found.chunks} chunks; "
+        f"{counted(len(reading.documents), 'document')}, {'' if whole else 'about '}"
+        f"{counted(found.chunks, 'chunk')}; "
         f"about {_minutes(found.minutes)}, {_size(found.index_mb)} of index and "
         f"{_size(found.cache_mb)} of new vectors in the cache"
     )
@@ -162,12 +167,12 @@ def _show_estimate(corpus: Path, found: "Estimate", as_json: bool) -> None:
         else f"{1000 * found.seconds_per_text:.0f} ms a chunk, by {found.timed_texts} of them; "
         f"{100 * found.cached / max(found.vectors, 1):.0f} % of the vectors are in the cache"
     )
-    typer.echo(f"estimated from {found.tried_documents} documents: {speed}")
+    typer.echo(f"estimated from {counted(found.tried_documents, 'document')}: {speed}")
     show_remarks(skipped, altered, reading.remarks)
 
 
 def _minutes(minutes: float) -> str:
-    return f"{60 * minutes:.0f} seconds" if minutes < 2 else f"{minutes:.0f} minutes"
+    return counted(round(60 * minutes), "second") if minutes < 2 else f"{minutes:.0f} minutes"
 
 
 def _size(megabytes: float) -> str:

@@ -6,6 +6,7 @@ import typer
 
 from experiments.commands.options import Json
 from experiments.commands.terminal import print_json
+from experiments.counting import counted
 
 
 def leaderboard(
@@ -29,7 +30,7 @@ def leaderboard(
     if not console.is_terminal:
         console = Console(highlight=False, width=160)
     for board in found["boards"]:
-        runs = _runs(board["runs"])
+        runs = counted(board["runs"], "run")
         table = Table(
             title=Text(f"{board['gold']} ({board['digest'][:12]}), {runs}"),
             title_justify="left",
@@ -41,13 +42,9 @@ def leaderboard(
             table.add_row(*_cells(row))
         console.print(table)
         if board["runs"] > len(board["rows"]):
-            console.print(f"{board['runs'] - len(board['rows'])} more runs: --most")
+            console.print(f"{counted(board['runs'] - len(board['rows']), 'more run')}: --most")
     for reason, count in found["left_out"].items():
-        console.print(f"{_runs(count)} left out: {reason}")
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
+        console.print(f"{counted(count, 'run')} left out: {reason}")
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -8,6 +8,7 @@ import typer
 from experiments.commands.options import NEGATIVE, Json
 from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json
+from experiments.counting import counted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -98,7 +99,8 @@ def build(
         print_json(found)
         return
     typer.echo(
-        f"{out}: {found['entities']} records, {found['terms']} terms, {found['drugs']} drugs"
+        f"{out}: {counted(found['entities'], 'record')}, {counted(found['terms'], 'term')}, "
+        f"{counted(found['drugs'], 'drug')}"
     )
     for reason, count in found["skipped"].items():
         typer.echo(f"left out, {reason}: {count}")
@@ -148,9 +150,9 @@ def prune(
     if len(found.dropped) > SHOWN:
         typer.echo(f"and {len(found.dropped) - SHOWN} more: --json lists all")
     typer.echo(
-        f"{out}: {len(found.lexicon)} records; {len(found.dropped)} terms dropped (precision below "
-        f"{below:g}, seen {occurrences} times or more), {len(found.removed)} records left without "
-        "a name"
+        f"{out}: {counted(len(found.lexicon), 'record')}; {counted(len(found.dropped), 'term')} "
+        f"dropped (precision below {below:g}, seen {counted(occurrences, 'time')} or more), "
+        f"{counted(len(found.removed), 'record')} left without a name"
     )
 
 

@@ -7,6 +7,7 @@ import typer
 
 from experiments.commands.options import Json
 from experiments.commands.terminal import print_json
+from experiments.counting import counted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,7 +44,7 @@ def power(
     if as_json:
         print_json(found)
         return
-    typer.echo(f"{judged.name} {judged.split}: {found['queries']} scorable queries")
+    typer.echo(f"{judged.name} {judged.split}: {counted(found['queries'], 'scorable query')}")
     typer.echo(
         f"smallest p any outcome can reach: {found['smallest_p']:.2g} "
         f"(exact tests of 0/1 metrics: {found['smallest_p_rate']:.2g})"
@@ -54,9 +55,9 @@ def power(
         if row["queries_needed"] is None:
             needed = "over a million queries"
         elif row["more_queries"]:
-            needed = f"{row['queries_needed']} queries, {row['more_queries']} more"
+            needed = f"{counted(row['queries_needed'], 'query')}, {row['more_queries']} more"
         else:
-            needed = f"{row['queries_needed']} queries: enough"
+            needed = f"{counted(row['queries_needed'], 'query')}: enough"
         typer.echo(f"{name}: detects {seen} at 80 %; {difference:g} needs {needed}")
         typer.echo(f"  spread: {row['basis']}")
 

@@ -8,6 +8,7 @@ from experiments.commands.opening import config_from
 from experiments.commands.options import Config, Json, Sets
 from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import print_json
+from experiments.counting import counted
 
 app = Commands(help="Show and check the spaces of a sweep.", no_args_is_help=True)
 
@@ -25,7 +26,7 @@ def show(space: Source = "default", as_json: Json = False) -> None:
         return
     import yaml
 
-    typer.echo(f"# {len(found.parameters)} parameters, digest {found.digest[:16]}")
+    typer.echo(f"# {counted(len(found.parameters), 'parameter')}, digest {found.digest[:16]}")
     typer.echo(yaml.safe_dump(found.to_json(), sort_keys=False, allow_unicode=True), nl=False)
 
 
@@ -43,6 +44,8 @@ def validate(
     if as_json:
         print_json({"ok": True, "parameters": len(found.parameters), "outside": outside})
         return
-    typer.echo(f"{space}: ok, {len(found.parameters)} parameters, digest {found.digest[:16]}")
+    typer.echo(
+        f"{space}: ok, {counted(len(found.parameters), 'parameter')}, digest {found.digest[:16]}"
+    )
     for path, value in outside.items():
         typer.echo(f"{path}: the configuration's {value!r} lies outside the range")

@@ -14,7 +14,15 @@ from typer.core import TyperGroup
 from experiments.commands.opening import as_file_name, config_for_index, config_from, vector_cache
 from experiments.commands.options import NEGATIVE, Config, Json, Sets
 from experiments.commands.plain_help import Commands
-from experiments.commands.terminal import print_json, progress_bars, say, warm_up
+from experiments.commands.terminal import (
+    Lines,
+    phase,
+    print_json,
+    progress_bars,
+    say,
+    warm_up,
+)
+from experiments.counting import counted
 
 if TYPE_CHECKING:
     from experiments.sweep.procedure import Sweep
@@ -23,8 +31,6 @@ if TYPE_CHECKING:
 
 
 PAGE = "sweep.html"
-# What a sweep leaves, a stopped one included, beside its study.
-FILES = (PAGE, "sweep.json", "best.yaml", "trials.parquet", ".trials.parquet")
 FAULTS_SHOWN = 5
 
 
@@ -50,6 +56,7 @@ Storage = Annotated[
     str | None,
     typer.Option(
         "--storage",
+        envvar="ASSAY_SWEEP_STORAGE",
         help="journal:PATH, sqlite:///PATH, postgresql://... or grpc://HOST:PORT; "
         "by default a journal in the folder of the sweep.",
     ),
@@ -109,10 +116,10 @@ def run(
     The same command goes on with what an earlier one has left.
     """
     from experiments.metrics import parse_measure
-    from experiments.run import refuse_foreign
     from experiments.space import load_space
+    from experiments.sweep.folder import refuse_other_sweep
     from experiments.sweep.procedure import NoFinishedTrialError, SweepSettings, run_sweep
-    from experiments.sweep.storage import file_names, journal_url
+    from experiments.sweep.storage import journal_url
     from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
     from gold import load
     from reports.page import refuse_foreign_page
@@ -126,8 +133,7 @@ def run(
     name = study or f"{judged.name}-{judged.split}-{wanted.name}"
     folder = out or store_folder() / "sweeps" / as_file_name(name)
     place = storage or journal_url(folder / "study.journal")
-    if not (folder / "sweep.json").is_file():  # where a sweep has ended, others may have joined it
-        refuse_foreign(folder, {*FILES, *file_names(place)})
+    refuse_other_sweep(folder, name, place)
     if track:
         check_tracking(default_tracking_uri(store_folder()), experiment)
     retriever = _open(judged, index, config, sets, memory, quiet=as_json)
@@ -162,6 +168,7 @@ def run(
     except NoFinishedTrialError as error:
         say(f"assay: {error}")
         raise typer.Exit(NEGATIVE) from error
+    phase("writing the page" + (" and logging to MLflow" if track else ""), as_json)
     verified = _verify(found, judged, retriever, verify_memo) if verify_memo else None
     _write_report(folder, folder / PAGE)
     tracked = _track(found, retriever, experiment) if track else None
@@ -199,7 +206,9 @@ def report(
 def worker(
     gold: Annotated[Path, typer.Argument(help="The folder of the gold set.")],
     index: Annotated[Path, typer.Option("--index", help="The index.")],
-    storage: Annotated[str, typer.Option("--storage", help="The study's storage.")],
+    storage: Annotated[
+        str, typer.Option("--storage", envvar="ASSAY_SWEEP_STORAGE", help="The study's storage.")
+    ],
     study: Annotated[str, typer.Option("--study", help="Name of the study.")],
     trials: Annotated[int, typer.Option("--trials", min=1, help="Finished trials in all.")],
     timeout: Annotated[float | None, typer.Option("--timeout", min=0, help="When to stop.")] = None,
@@ -210,6 +219,8 @@ def worker(
 
     from experiments.sweep.workers import join
     from retriever.memo import Memo
+
+    phase(f"opening the gold set and the index of {study}", quiet=False)
 
     deadline = None if timeout is None else time.monotonic() + timeout
     counts = join(
@@ -223,7 +234,7 @@ def worker(
         memo=Memo(memory * 2**20),
         cache=vector_cache(),
     )
-    say(f"{study}: {counts.finished} trials finished, {counts.failed} failed")
+    say(f"{study}: {counted(counts.finished, 'trial')} finished, {counts.failed} failed")
 
 
 def _write_report(folder: Path, place: Path) -> None:
@@ -260,6 +271,7 @@ def _open(
     from retriever.memo import Memo
     from retriever.store import store_folder
 
+    phase(f"opening the index of {judged.path}" if index is None else f"opening {index}", quiet)
     if index is None:
         asked = config_from(source, sets)
         index = store_folder() / "indexes" / fingerprint_of(judged.path, asked)[:16]
@@ -282,12 +294,12 @@ def _verify(found: "Sweep", judged: "GoldSet", retriever: "Retriever", many: int
 def _show(found: "Sweep") -> None:
     record = found.record
     typer.echo(
-        f"{record['finished']} trials finished, {record['unique']} distinct, "
+        f"{counted(record['finished'], 'trial')} finished, {record['unique']} distinct, "
         f"{record['failed']} failed"
     )
     if record["inert"]:
         typer.echo(
-            f"inert: {len(record['inert'])} parameters, each with its reason in "
+            f"inert: {counted(len(record['inert']), 'parameter')}, each with its reason in "
             f"{found.path / 'sweep.json'} and on the page"
         )
     for path, value in record["best"]["parameters"].items():
@@ -295,9 +307,10 @@ def _show(found: "Sweep") -> None:
     name = record["objective"][0]
     for part in ("train", "validation", "test"):
         figures = record[part]
+        chosen = "chosen by the folds" if record["folds"] and part == "test" else "chosen"
         typer.echo(
-            f"{part:<10} {figures['queries']:>5} queries  {name} default {figures['default']:.4f}  "
-            f"chosen {figures['chosen']:.4f}"
+            f"{part:<10} {counted(figures['queries'], 'query'):>13}  {name} default "
+            f"{figures['default']:.4f}  {chosen} {figures['chosen']:.4f}"
         )
     if record["folds"]:
         typer.echo(
@@ -306,21 +319,37 @@ def _show(found: "Sweep") -> None:
             "given out"
         )
     for failure in record["failures"][:FAULTS_SHOWN]:
-        typer.echo(f"failed: {len(failure['trials'])} trials: {failure['reason']}")
+        typer.echo(f"failed: {counted(len(failure['trials']), 'trial')}: {failure['reason']}")
     typer.echo(f"gained on train and not on test: {record['overfit_gap']:+.4f}")
     typer.echo(f"verdict: {record['verdict_in_words']}")
     best = record["best"]
-    if best["changed"]:
+    if best["changed"] and record["verdict"] == "better":
         typer.echo(f"best configuration: {best['config']}")
+    elif best["changed"]:
+        typer.echo(f"chosen, and not shown to be better than the default: {best['config']}")
     else:
         typer.echo(f"the default was kept, nothing is changed: {best['config']}")
+
+
+def _trial_lines(trials: int) -> Any:
+    """Return a progress that says every half minute how many trials of a study are finished."""
+    due = time.monotonic() + Lines.EVERY_SECONDS
+
+    def progress(counts: Any, best: float | None) -> None:
+        nonlocal due
+        if time.monotonic() >= due and counts.finished < trials:
+            due = time.monotonic() + Lines.EVERY_SECONDS
+            about = "" if best is None else f", best {best:.4f}"
+            say(f"trials: {counts.finished} of {trials}{about}")
+
+    return progress
 
 
 @contextmanager
 def _progress(trials: int, quiet: bool) -> Iterator[Any]:
     """Offer `progress(counts, best)`: trials a second, the best so far, time left."""
     if quiet or not sys.stderr.isatty():
-        yield lambda counts, best: None
+        yield (lambda counts, best: None) if quiet else _trial_lines(trials)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn

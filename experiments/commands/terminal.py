@@ -1,14 +1,19 @@
-"""What a command shows: one JSON object, remarks on stderr, progress on a terminal."""
+"""What a command shows: one JSON object, remarks on stderr, progress.
+
+On a terminal progress is bars; off one, in a log, it is plain lines: one when a phase begins, and
+for a long one what is done every half minute.
+"""
 
 import json
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import typer
 
-__all__ = ["print_json", "progress_bars", "say", "warm_up"]
+__all__ = ["Lines", "phase", "print_json", "progress_bars", "say", "waiting", "warm_up"]
 
 
 def print_json(value: object) -> None:
@@ -21,24 +26,56 @@ def say(text: str) -> None:
     typer.echo(text, err=True)
 
 
+def phase(text: str, quiet: bool) -> None:
+    """Say what begins now, off a terminal."""
+    if not quiet and not sys.stderr.isatty():
+        say(text)
+
+
+class Lines:
+    """Progress as plain lines: how much there is, and every half minute how much is done."""
+
+    EVERY_SECONDS = 30.0
+
+    def __init__(self) -> None:
+        self._done: dict[str, int] = {}
+        self._due: dict[str, float] = {}
+
+    def __call__(self, stage: str, total: int, done: int) -> None:
+        """Note that `done` more of a stage's `total` are done."""
+        begins, now = stage not in self._due, time.monotonic()
+        self._done[stage] = self._done.get(stage, 0) + done
+        if begins or (now >= self._due[stage] and self._done[stage] < total):
+            self._due[stage] = now + self.EVERY_SECONDS
+            say(f"{stage}: {total}" if begins else f"{stage}: {self._done[stage]} of {total}")
+
+
 def warm_up(quiet: bool) -> None:
     """Load ranx; on a fresh machine it compiles for up to two minutes, so say what is going on."""
     from experiments.metrics import warm_up
 
-    if quiet or not sys.stderr.isatty():
-        warm_up()
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status("loading ranx (the first time it compiles: 1 to 2 minutes)"):
+    with waiting("loading ranx (the first time it compiles: 1 to 2 minutes)", quiet):
         warm_up()
 
 
 @contextmanager
-def progress_bars(quiet: bool) -> Iterator[Any]:
-    """Offer `progress(stage, total, done)`: bars on a terminal, nothing when quiet."""
+def waiting(text: str, quiet: bool) -> Iterator[None]:
+    """Show what a block of work is waiting for; nothing when quiet."""
     if quiet or not sys.stderr.isatty():
-        yield lambda stage, total, done: None
+        phase(text, quiet)
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(text):
+        yield
+
+
+@contextmanager
+def progress_bars(quiet: bool) -> Iterator[Any]:
+    """Offer `progress(stage, total, done)`: bars on a terminal, else lines; nothing when quiet."""
+    if quiet or not sys.stderr.isatty():
+        yield (lambda stage, total, done: None) if quiet else Lines()
         return
     from rich.console import Console
     from rich.progress import (

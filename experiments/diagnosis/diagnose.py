@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from experiments.counting import counted
 from experiments.diagnosis.causes import Change
 from experiments.diagnosis.counterfactuals import Bench, Outcome
 from experiments.failures import CLASSES
@@ -237,8 +238,8 @@ def _refuse_other_verdicts(
     ]
     if other:
         raise InputError(
-            f"{len(other)} queries end otherwise than the run recorded ({other[0]}): another "
-            "version of the code or of a model",
+            f"{counted(len(other), 'query')} ended otherwise than the run recorded ({other[0]}): "
+            "another version of the code or of a model",
             path=run.path,
             fix="evaluate anew",
         )

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from experiments.counting import counted
 from experiments.diagnosis.diagnose import CLASS_ADVICE, Diagnosis
 from experiments.failures import lost_words
 from experiments.headroom import LAST, STAGES, Headroom
@@ -46,7 +47,11 @@ def print_diagnosis(found: Diagnosis) -> None:
     if found.work_items:
         console.print(Text("to mend in the data:"))
     for item in found.work_items:
-        some = f"{len(item['queries'])} queries" if len(item["queries"]) > 1 else item["queries"][0]
+        some = (
+            counted(len(item["queries"]), "query")
+            if len(item["queries"]) > 1
+            else item["queries"][0]
+        )
         seen = len(item["verified"])
         fixed = f", verified for {seen}" if seen else ", not tried"
         console.print(Text(f"  {item['item']} [{item['cause']}: {some}{fixed}]"))
@@ -66,7 +71,7 @@ def print_query(query: Mapping[str, Any]) -> None:
     for plan in evidence["plans"]:
         depth = f", depth {plan['depth']}" if plan["depth"] else ""
         weight = f", weight {plan['weight']:.3g}" if plan["weight"] is not None else ""
-        console.print(Text(f"plan {plan['list']}{depth}{weight}: {plan['hits']} hits"))
+        console.print(Text(f"plan {plan['list']}{depth}{weight}: {counted(plan['hits'], 'hit')}"))
     terms = evidence.get("terms")
     if terms:
         console.print(Text(f"expected terms not covered: {', '.join(terms['missing'])}"))
@@ -95,7 +100,7 @@ def _print_waterfall(query: Mapping[str, Any], console: Console) -> None:
         table.add_row(Text(name), *(str(gold["ranks"][stage] or "-") for stage in stages))
     console.print(table)
     if "more" in query["evidence"]:
-        console.print(Text(f"and {query['evidence']['more']} more relevant units"))
+        console.print(Text(f"and {counted(query['evidence']['more'], 'more relevant unit')}"))
 
 
 def _print_scores(query: Mapping[str, Any], console: Console) -> None:
@@ -156,8 +161,8 @@ def print_headroom(found: Headroom) -> None:
     )
     console.print(
         Text(
-            f"of {tier['failing']} failing queries {tier['feasible']} have weights that bring a "
-            f"relevant unit in, {tier['undecided']} are undecided"
+            f"of {counted(tier['failing'], 'failing query')} {tier['feasible']} have weights that "
+            f"bring a relevant unit in, {tier['undecided']} are undecided"
         )
     )
     near = sorted(

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from experiments.counting import counted
 from experiments.metrics import Measure
 from experiments.run import write_table
 from experiments.space import Space
@@ -40,6 +41,7 @@ from experiments.sweep.selection import (
     Judgement,
     Partition,
     choose,
+    expectation,
     folds,
     gaps,
     in_words,
@@ -47,7 +49,6 @@ from experiments.sweep.selection import (
     needs_folds,
     overfit_gap,
     partition,
-    smallest_difference,
     undivided,
 )
 from experiments.sweep.storage import open_storage, quiet_optuna, shown_url
@@ -65,6 +66,8 @@ __all__ = ["NoFinishedTrialError", "Sweep", "SweepSettings", "run_sweep"]
 
 FORMAT = 1
 ALL_QUERIES = "all"
+# One query a fold to judge on leaves four to tune and choose on.
+FEWEST_QUERIES = 5
 
 
 class NoFinishedTrialError(RuntimeError):
@@ -164,18 +167,25 @@ def run_sweep(
     query_ids = scorable(gold.qrels, relevant_from)
     runner = _Runner(gold, retriever, settings, progress, say, deadline)
     wanted = settings.folds
+    _refuse_few(len(query_ids), gold)
     if wanted is None:
         wanted = 5 if settings.judged is None and needs_folds(len(query_ids)) else 0
     if wanted:
         parts = folds(gold, query_ids, wanted, settings.seed)
-        say(runner.resolution(len(query_ids), f"{wanted} folds of {gold.name}"))
+        say(runner.resolution(len(query_ids), f", each judged in one of {wanted} folds"))
+        undivided_folds = sum(part.validation == part.train for part in parts)
+        if undivided_folds:
+            say(
+                f"{counted(undivided_folds, 'fold')} with too few queries to divide: chosen on "
+                "those tuned on"
+            )
         tuned = [runner.tune(part, f"/fold-{i}") for i, part in enumerate(parts, start=1)]
         final = runner.tune(undivided(gold, query_ids, settings.seed), "")
         default = np.concatenate([one.default_test for one in tuned])
         chosen = np.concatenate([one.chosen_test for one in tuned])
     else:
         part = partition(gold, query_ids, settings.seed, settings.judged)
-        say(runner.resolution(len(part.test), f"{len(part.test)} test queries"))
+        say(runner.resolution(len(part.test), " to judge on"))
         final = runner.tune(part, "")
         tuned = [final]
         default, chosen = final.default_test, final.chosen_test
@@ -222,14 +232,13 @@ class _Runner:
         """Say what so many queries can tell apart, from the spread of the default's own figures.
 
         Two configurations of one retriever agree on most queries: their differences spread about
-        half as far as the figures do.
+        half as far as the figures do. The verdict says it again from the differences that came.
         """
         scores = self.objective(None).score(self.base)[self.measure]
-        smallest = smallest_difference(0.5 * float(scores.std(ddof=1)), queries)
-        about = "nothing" if smallest is None else f"a difference of about {smallest:.3f}"
+        told = expectation(0.5 * float(scores.std(ddof=1)), queries)
         return (
-            f"{of} can tell {about} in {self.measure} from chance (power 0.8, level 0.05); "
-            f"the default scores {scores.mean():.4f}"
+            f"{counted(queries, 'query')}{of}; the default scores {scores.mean():.4f} "
+            f"{self.measure}; {told}"
         )
 
     def objective(self, query_ids: Sequence[str] | None, gold: GoldSet | None = None) -> Objective:
@@ -255,8 +264,17 @@ class _Runner:
             parallel=self.settings.workers > 1,
             progress=self.progress,
         )
+        self.say(
+            f"{study.study_name}: tuning on {counted(len(part.train), 'query')}, choosing on "
+            f"{len(part.validation)}"
+        )
         begin, before = time.perf_counter(), count(study).finished
-        with helpers(self.helper_arguments(study), self.settings.workers - 1, self.say):
+        with helpers(
+            self.helper_arguments(study),
+            self.settings.storage,
+            self.settings.workers - 1,
+            self.say,
+        ):
             counts = worker.run(self.settings.trials, self.deadline)
         self.seconds += time.perf_counter() - begin
         self.done += counts.finished - before
@@ -268,7 +286,7 @@ class _Runner:
         """Return what `assay sweep worker` is to be told."""
         settings = self.settings
         arguments = [str(self.gold.path), "--index", str(self.retriever.index.path)]
-        arguments += ["--storage", settings.storage, "--study", study.study_name]
+        arguments += ["--study", study.study_name]
         arguments += ["--trials", str(settings.trials)]
         if self.deadline is not None:
             arguments += ["--timeout", str(max(0.0, self.deadline - time.monotonic()))]
@@ -310,6 +328,7 @@ class _Runner:
         """Screen the space, once: of the folds' queries no label is read, so the first will do."""
         if self.screening is None:
             begin, asked = time.perf_counter(), self.settings.space
+            self.say(f"moving {counted(len(asked.parameters), 'parameter')}, each alone")
             found = self.screening = screen(asked, self.base, train)
             if not found.space.parameters:
                 raise InputError(
@@ -317,9 +336,9 @@ class _Runner:
                     fix="widen the space",
                 )
             self.say(
-                f"{len(asked.parameters)} parameters: {len(found.inert)} inert, "
+                f"{counted(len(asked.parameters), 'parameter')}: {len(found.inert)} inert, "
                 f"{len(found.space.parameters)} swept, of which {len(found.conditional)} "
-                f"conditional ({found.looks} looks, {time.perf_counter() - begin:.1f} s)"
+                f"conditional ({counted(found.looks, 'look')}, {time.perf_counter() - begin:.1f} s)"
             )
         return self.screening
 
@@ -396,6 +415,16 @@ class _Runner:
         changed = sum(value != default.get(path) for path, value in overrides.items())
         figure = float(train.score(self.base.with_overrides(overrides))[self.measure].mean())
         return Candidate(number, overrides, max(1, changed), figure)
+
+
+def _refuse_few(queries: int, gold: GoldSet) -> None:
+    if queries < FEWEST_QUERIES:
+        raise InputError(
+            f"{counted(queries, 'query')} with a relevant document: too few to tune, to choose "
+            "and to judge on",
+            path=gold.path,
+            fix=f"judge {FEWEST_QUERIES} at least; from six on a difference can be significant",
+        )
 
 
 def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:

@@ -14,7 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from experiments.comparison.power import smallest_p
 from experiments.comparison.significance import paired_bootstrap, paired_randomisation
+from experiments.counting import counted
 from experiments.intervals import bootstrap_mean
 from gold import GoldSet
 from gold.splitting import CROSS_VALIDATION_BELOW, make_splits
@@ -28,6 +30,7 @@ __all__ = [
     "Judgement",
     "Partition",
     "choose",
+    "expectation",
     "folds",
     "gaps",
     "in_words",
@@ -42,6 +45,8 @@ __all__ = [
 ALPHA, POWER = 0.05, 0.8
 # Best trials on train that validation chooses among: few, or it would be tuned on as well.
 CANDIDATES = 10
+# Said where fewer than six queries are judged: 2 / 2^5 is over 0.05, whatever they show.
+TOO_FEW = "so few cannot show any difference to be significant, however large"
 SHARES = {"train": 0.6, "validation": 0.2, "test": 0.2}
 
 
@@ -101,7 +106,8 @@ def partition(
     empty = [name for name, queries in parts.items() if not queries]
     if empty:
         raise InputError(
-            f"{len(query_ids)} queries leave none for {empty[0]}",
+            f"{counted(len(query_ids), 'query')}, divided without breaking up those that share a "
+            f"document, leave none for {empty[0]}",
             path=gold.path,
             fix="cross-validate with --cv 5",
         )
@@ -239,14 +245,17 @@ def judge(default: Floats, chosen: Floats, deviation: float | None, seed: int = 
     n = len(differences)
     spread = float(differences.std(ddof=1)) if n > 1 else 0.0
     smallest = smallest_difference(spread or deviation, n)
+    many = counted(n, "query")
     if p_value < ALPHA:
         verdict = "better" if mean > 0 else "worse"
-        words = f"{verdict} than the default by {abs(mean):.4f} on {n} queries (p {p_value:.3g})"
+        words = f"{verdict} than the default by {abs(mean):.4f} on {many} (p {p_value:.3g})"
     else:
         verdict = "not distinguishable"
-        words = f"not distinguishable from the default on {n} queries (p {p_value:.3g})"
+        words = f"not distinguishable from the default on {many} (p {p_value:.3g})"
         if smallest is not None:
-            words += f"; a difference of {smallest:.3f} would be"
+            words += f"; a true difference of {smallest:.3f} would be likely to show"
+        elif smallest_p(n) >= ALPHA:
+            words += f"; {TOO_FEW}"
     return Judgement(
         n,
         _interval(default, seed),
@@ -275,28 +284,45 @@ def in_words(judgement: Judgement, *, varied: bool, changed: int, folds: int) ->
 
     `varied`: whether trials scored differently; `changed`: how many parameters the chosen
     configuration changes. With folds the test judges the procedure, fold by fold, and not the
-    configuration that is given out.
+    configuration that is given out: what it says is then said of the procedure.
     """
     if not varied:
         return "no variation: every trial scored the same; the default is kept"
     kept = "the default is kept: on validation nothing was better by more than a standard error"
     if folds:
-        verdict = f"tuned and judged fold by fold: {judgement.words}"
+        verdict = f"what is chosen in this way, judged fold by fold, is {judgement.words}"
         return verdict if changed else f"{kept}; {verdict}"
     if changed:
         return judgement.words
+    many = counted(judgement.queries, "query")
     if judgement.smallest is None:
-        return kept
-    noticed = f"a difference of {judgement.smallest:.3f} would be noticed"
-    return f"{kept}; on {judgement.queries} queries {noticed}"
+        few = smallest_p(judgement.queries) >= ALPHA
+        return f"{kept}; {many} to judge on: {TOO_FEW}" if few else kept
+    noticed = f"a true difference of {judgement.smallest:.3f} would be likely to show"
+    return f"{kept}; on {many} {noticed}"
+
+
+def expectation(deviation: float, queries: int) -> str:
+    """Say before any trial what so many queries may show, `deviation` being that of differences."""
+    if smallest_p(queries) >= ALPHA:
+        return TOO_FEW
+    smallest = smallest_difference(deviation, queries)
+    if smallest is None:
+        return "its figures are all alike and tell nothing of what may be found"
+    return (
+        f"a true difference of about {smallest:.3f} is likely to be found, a smaller one less so "
+        "(a first estimate: power 0.8, level 0.05)"
+    )
 
 
 def smallest_difference(deviation: float | None, queries: int) -> float | None:
-    """Return the true mean difference found significant with probability 0.8; None if unknown.
+    """Return the true mean difference found significant with probability 0.8.
+
+    None if that is unknown, or where no outcome on so few queries can be significant.
 
     (z(0.975) + z(0.8)) * deviation / sqrt(queries), the normal approximation of the paired test.
     """
-    if not deviation or queries < 2:
+    if not deviation or smallest_p(queries) >= ALPHA:
         return None
     normal = NormalDist()
     factor = normal.inv_cdf(1 - ALPHA / 2) + normal.inv_cdf(POWER)

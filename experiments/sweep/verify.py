@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from experiments.counting import counted
 from experiments.metrics import parse_measure
 from experiments.sweep.objective import Objective
 from experiments.sweep.procedure import Sweep
@@ -50,8 +51,8 @@ def verify_memo(
                     raise MemoDifferenceError(f"trial {number} differs without any cache")
     return {
         "trials": len(picked),
-        "words": f"{len(picked)} trials are the same bit for bit with an empty memo, "
-        "one of them also with no cache at all",
+        "words": f"{counted(len(picked), 'trial')} replayed with an empty memo, the same bit for "
+        "bit, one of them also with no cache at all",
     }
 
 

@@ -1,5 +1,6 @@
 """Workers of a sweep beside this process: others like it over the same study."""
 
+import os
 import signal
 import subprocess
 import sys
@@ -18,17 +19,21 @@ from gold import GoldSet, load
 from retriever import Index, InputError, Retriever
 from retriever.memo import Memo
 
-__all__ = ["helpers", "join"]
+__all__ = ["STORAGE_VARIABLE", "helpers", "join"]
 
 START = "from experiments.cli import main; main()"
 PATIENCE_SECONDS = 30.0
+# Where a worker looks for the storage's URL: unlike its arguments, no other user can see it.
+STORAGE_VARIABLE = "ASSAY_SWEEP_STORAGE"
 
 
 @contextmanager
 def helpers(
-    command: Sequence[str], many: int, say: Callable[[str], object]
+    command: Sequence[str], storage: str, many: int, say: Callable[[str], object]
 ) -> Iterator[list["subprocess.Popen[str]"]]:
     """Start `many` processes of `assay sweep worker` with some arguments; end them on leaving.
+
+    The URL of the storage, which may hold a password, goes through the environment.
 
     They end by themselves when enough trials are finished. Ctrl-C reaches them from the terminal,
     and SIGTERM is taken for it. One that was killed is told to `say`: the others finish its
@@ -41,6 +46,7 @@ def helpers(
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, STORAGE_VARIABLE: storage},
         )
         for _ in range(many)
     ]
@@ -51,7 +57,8 @@ def helpers(
             if process.returncode < 0 and process.returncode != -signal.SIGINT:
                 say(f"a worker was ended by signal {-process.returncode}; the others went on")
             elif process.returncode not in (0, 130, -signal.SIGINT):
-                raise InputError(f"a worker of the sweep ended: {said.strip()[-500:]}")
+                last = "".join(said.strip().splitlines()[-1:])
+                raise InputError(f"a worker of the sweep ended: {last[-500:]}")
     finally:
         for process in started:
             if process.poll() is None:

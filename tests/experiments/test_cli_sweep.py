@@ -16,6 +16,8 @@ from sweep_worlds import SPACE, small_settings, small_world
 from worlds import write_gold
 
 from experiments.sweep.procedure import run_sweep
+from experiments.sweep.workers import helpers
+from retriever import InputError
 
 WORDS = [
     "dose",
@@ -118,7 +120,7 @@ def test_page_of_a_stranger_is_not_replaced(assay: Any, mine: Path) -> None:
     (mine / "out" / "sweep.html").write_text("theirs")
     done = sweep(assay, mine, "--trials", 3, "--no-track")
     assert done.code == 2
-    assert "would be lost" in done.err
+    assert "holds sweep.html and neither sweep.json nor the study" in done.err
     assert (mine / "out" / "sweep.html").read_text() == "theirs"
 
 
@@ -136,8 +138,8 @@ def test_summary_says_what_the_parts_are_and_that_the_default_was_kept(
     assert record["best"]["changed"] == 0
     assert f"the default was kept, nothing is changed: {mine / 'out' / 'best.yaml'}" in done.out
     assert "best configuration" not in done.out
-    assert record["inert"]
-    assert f"inert: {len(record['inert'])} parameters, each with its reason in" in done.out
+    assert list(record["inert"]) == ["route.parent_doc_retrieval"]
+    assert "inert: 1 parameter, each with its reason in" in done.out
 
 
 def test_folder_of_other_files_is_refused_up_front(assay: Any, mine: Path, store: Path) -> None:
@@ -158,6 +160,116 @@ def test_folder_of_an_earlier_sweep_is_taken(assay: Any, mine: Path) -> None:
     assert sweep(assay, mine, "--trials", 3, *storage).code == 0
     (mine / "out" / "notes.txt").write_text("mine")
     assert sweep(assay, mine, "--trials", 4, *storage).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("sweep.json", "{", "sweep.json: no record of a sweep"),
+        ("sweep.json", "[1]", "sweep.json: no record of a sweep"),
+        (
+            "sweep.json",
+            '{"kind": "sweep", "study": "theirs"}',
+            "another sweep, the study theirs",
+        ),
+        ("best.yaml", "merge: {}", "holds best.yaml and neither sweep.json nor the study"),
+        ("trials.parquet", "", "holds trials.parquet and neither"),
+    ],
+)
+def test_sweep_keeps_a_file_that_is_not_its_own(
+    assay: Any, mine: Path, name: str, text: str, said: str
+) -> None:
+    (mine / "out").mkdir()
+    (mine / "out" / name).write_text(text)
+    done = sweep(assay, mine, "--trials", 3, "--no-track")
+    assert done.code == 2
+    (line,) = done.err.splitlines()
+    assert said in line
+    assert {path.name: path.read_text() for path in (mine / "out").iterdir()} == {name: text}
+
+
+def test_sweep_goes_on_when_its_folder_was_moved_and_not_under_another_name(
+    assay: Any, mine: Path
+) -> None:
+    assert sweep(assay, mine, "--trials", 2, "--no-track").code == 0
+    (mine / "out").rename(mine / "moved")
+    done = sweep(assay, mine, "--trials", 3, "--no-track", "-o", mine / "moved")
+    assert done.code == 0, done.err
+    assert "3 trials finished" in done.out
+    other = sweep(assay, mine, "--trials", 3, "--no-track", "-o", mine / "moved", "--study", "new")
+    assert other.code == 2
+    assert "holds another sweep, the study mine-test-small" in other.err
+
+
+@pytest.mark.parametrize(
+    ("queries", "said"),
+    [
+        (1, "1 query with a relevant document: too few to tune"),
+        (4, "4 queries with a relevant document: too few to tune"),
+    ],
+)
+def test_sweep_is_refused_once_when_queries_are_too_few(
+    assay: Any, mine: Path, queries: int, said: str
+) -> None:
+    few = {f"q{i:02}": {f"d{i:02}": 1} for i in range(queries)}
+    asked = dict.fromkeys(few, "dose renal")
+    write_gold(mine / "few", {f"d{i:02}": "dose renal" for i in range(9)}, asked, few)
+    for cv in ((), ("--cv", 0), ("--cv", 2)):
+        done = assay("sweep", mine / "few", "--no-track", "--trials", 1, *cv)
+        assert done.code == 2
+        assert said in done.err.splitlines()[-1]
+
+
+def test_sweep_of_five_queries_promises_nothing(assay: Any, mine: Path) -> None:
+    five = {f"q{i:02}": {f"d{i:02}": 1} for i in range(5)}
+    texts = {f"d{i:02}": f"{WORDS[i]} {WORDS[-i]} label" for i in range(9)}
+    write_gold(mine / "five", texts, {f"q{i:02}": WORDS[i] for i in range(5)}, five)
+    space = ("--space", mine / "space.yaml", "--set", "namespace=general")
+    done = assay("sweep", mine / "five", "--no-track", "--trials", 2, *space)
+    assert done.code == 0, done.err
+    # Of five queries at best all five differ one way: p = 2 / 2^5 = .0625.
+    assert "5 queries, each judged in one of 5 folds" in done.err
+    assert "so few cannot show any difference to be significant" in done.err
+    record = json.loads((next((mine / "store" / "sweeps").iterdir()) / "sweep.json").read_text())
+    assert record["test"]["smallest_detectable"] is None
+    assert "likely to" not in done.err + done.out
+
+
+def test_phases_are_plain_lines_when_there_is_no_terminal(assay: Any, mine: Path) -> None:
+    done = sweep(assay, mine, "--trials", 2, "--no-track")
+    for line in ("opening the index of", "loading ranx", "read: 30", "mine-test-small: tuning on"):
+        assert sum(said.startswith(line) for said in done.err.splitlines()) == 1, line
+    assert "\x1b" not in done.err
+    assert sweep(assay, mine, "--trials", 3, "--no-track", "--json").err == ""
+
+
+def test_url_of_the_storage_is_in_no_process_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "experiments.sweep.workers.START",
+        "import os, sys; print(sys.argv[1:], os.environ['ASSAY_SWEEP_STORAGE'], file=sys.stderr); "
+        "sys.exit(2)",
+    )
+    url = "postgresql://me:secret@host/studies"
+    with pytest.raises(InputError) as ended, helpers(["gold", "--study", "s"], url, 1, print):
+        pass
+    shown, _, environment = str(ended.value).rpartition(" ")
+    assert "secret" not in shown
+    assert "'worker', 'gold', '--study', 's'" in shown
+    assert environment == url
+
+
+def test_worker_takes_the_storage_from_its_environment(
+    assay: Any, mine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert sweep(assay, mine, "--trials", 2, "--no-track").code == 0
+    monkeypatch.setenv("ASSAY_SWEEP_STORAGE", f"journal:{mine / 'out' / 'study.journal'}")
+    (index,) = (mine / "store" / "indexes").iterdir()
+    asked = ("--index", index, "--study", "mine-test-small", "--trials", 4)
+    done = assay("sweep", "worker", mine / "mine", *asked)
+    assert done.code == 0, done.err
+    assert "4 trials finished" in done.err
 
 
 def test_report_is_refused_when_the_folder_holds_no_sweep(assay: Any, mine: Path) -> None:

@@ -99,15 +99,15 @@ def test_words_say_what_was_judged() -> None:
     plain = judgement("not distinguishable from the default on 46 queries")
     assert in_words(plain, varied=True, changed=2, folds=0) == plain.words
     assert in_words(plain, varied=True, changed=2, folds=5) == (
-        f"tuned and judged fold by fold: {plain.words}"
+        f"what is chosen in this way, judged fold by fold, is {plain.words}"
     )
     assert in_words(plain, varied=False, changed=0, folds=0) == (
         "no variation: every trial scored the same; the default is kept"
     )
     kept = in_words(plain, varied=True, changed=0, folds=0)
     assert kept.startswith("the default is kept")
-    assert kept.endswith("on 46 queries a difference of 0.050 would be noticed")
-    assert "noticed" not in in_words(judgement("x", None), varied=True, changed=0, folds=0)
+    assert kept.endswith("on 46 queries a true difference of 0.050 would be likely to show")
+    assert "likely" not in in_words(judgement("x", None), varied=True, changed=0, folds=0)
 
 
 def test_undivided_part_keeps_every_query_once(tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ def read_sdf(source: Source) -> Iterator[Document | Remark]:
             smiles = Chem.MolToSmiles(molecule)
             yield _document(source, number, smiles, " ".join(named.split()), properties)
     if bad and len(bad) == number:
-        raise RefusedFileError("broken", f"no structure that RDKit can read in {number} records")
+        raise RefusedFileError("broken", f"no structure that RDKit can read among {number}")
     if bad:
         yield _unreadable(source, "records", bad)
 
@@ -66,7 +66,7 @@ def read_smiles(source: Source) -> Iterator[Document | Remark]:
             name = " ".join(words[1].split()) if len(words) > 1 else ""
             yield _document(source, number, words[0], name, {})
     if len(bad) == lines:
-        raise RefusedFileError("broken", f"no structure that RDKit can read in {lines} lines")
+        raise RefusedFileError("broken", f"no structure that RDKit can read among {lines}")
     if bad:
         yield _unreadable(source, "lines", bad)
 
