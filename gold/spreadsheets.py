@@ -65,8 +65,9 @@ def read_spreadsheet(path: Path, columns: Columns) -> Table:
 
     Queries are numbered `q1`, `q2`, ... in the table's order; rows whose query text is the same
     are one query. Raises `InputError` naming the row (its line in a CSV, its number in a sheet)
-    for a missing or repeated column, documents without a query, two types of one query, and a cell
-    that shows an error; naming the file for what is no table.
+    for a missing or repeated column, a row with more cells than the header, documents without a
+    query, two types of one query, and a cell that shows an error; naming the file for what is no
+    table.
     """
     rows = _cells(path)
     line, header = next(rows, (0, []))
@@ -90,6 +91,7 @@ def read_spreadsheet(path: Path, columns: Columns) -> Table:
     filled: set[int] = set()
     found: dict[str, _Row] = {}
     for line, cells in rows:
+        _refuse_ragged(cells, len(names), path, line)
         filled |= {i for i, text in enumerate(cells) if text.strip()}
         cell = {what: cells[i].strip() if i < len(cells) else "" for what, i in at.items()}
         if not any(cell.values()):
@@ -120,6 +122,15 @@ def read_spreadsheet(path: Path, columns: Columns) -> Table:
         for i in sorted((named | filled) - set(at.values()))
     ]
     return Table(queries, tuple(unused))
+
+
+def _refuse_ragged(cells: Sequence[str], width: int, path: Path, line: int) -> None:
+    """Refuse a row that goes on beyond the header: all its cells may have moved by one."""
+    if any(cell.strip() for cell in cells[width:]):
+        last = next(cell.strip() for cell in reversed(cells) if cell.strip())
+        message = f"{len(cells)} cells below a header of {width}, the last is {last!r:.60}"
+        fix = "put a cell that holds the separator in quotes, or name every column"
+        raise InputError(message, path, line, fix)
 
 
 def _is_free(name: str, names: Sequence[str], taken: Collection[int]) -> bool:

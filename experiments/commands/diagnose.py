@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.opening import track_again
 from experiments.commands.options import Json
 from experiments.commands.terminal import phase, print_json, say, warm_up
 from experiments.counting import counted
@@ -43,6 +44,7 @@ def diagnose(
         phase("trying every cause by a replay", as_json)
         found = try_causes(recorded, judged, retriever)
         path = write_diagnosis(recorded, found)
+        track_again(recorded.path, path, as_json)
         if not as_json:
             say(f"{counted(found.replays, 'replay')}; causes: {path}")
     else:

@@ -132,8 +132,8 @@ def _evaluate_retriever(
     from retriever.store import store_folder
 
     measures_of(asked.evaluation)
-    phase(f"opening the index of {judged.path}" if index is None else f"opening {index}", quiet)
     if index is None:
+        phase(f"opening the index of {judged.path}", quiet)
         index = store_folder() / "indexes" / fingerprint_of(judged.path, asked)[:16]
         with progress_bars(quiet) as progress:
             report = build_index(judged.path, index, asked, cache=vector_cache(), progress=progress)
@@ -142,6 +142,7 @@ def _evaluate_retriever(
             say(f"index: {index} ({'built' if report.built else 'up to date'})")
     else:
         opened = Index.open(index)
+        phase(f"opening {index}", quiet)
         asked = config_for_index(opened, source, sets)
     retriever = Retriever.open(opened, asked, cache=vector_cache())
     folder = out or new_run(judged.name, retriever.config.fingerprint)
@@ -168,7 +169,8 @@ def _evaluate_file(
     from experiments.evaluate import evaluate_run
     from gold import read_run
 
-    phase(f"reading {run}", quiet)
+    if run.is_file():
+        phase(f"reading {run}", quiet)
     imported = read_run(run, repair=repair)
     folder = out or new_run(judged.name, run.stem)
     warm_up(quiet)

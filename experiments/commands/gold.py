@@ -134,7 +134,7 @@ def import_(
     _print_import(report)
     if files.is_folder:
         typer.echo(
-            f"{out / 'corpus.jsonl'}: {counted(report.documents, 'document')} read of {corpus}"
+            f"{out / 'corpus.jsonl'}: the {counted(report.documents, 'document')} read of {corpus}"
         )
         show_remarks(counts(remarks, "skipped"), counts(remarks, "cut", "repaired"), remarks)
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from experiments.commands.opening import track_again
 from experiments.commands.options import Json
 from experiments.commands.terminal import phase, print_json, say
 
@@ -37,6 +38,7 @@ def headroom(
     phase("searching, and trying other weights", as_json)
     found = find_headroom(judged, retriever, asked)
     path = write_headroom(recorded, found)
+    track_again(recorded.path, path, as_json)
     if as_json:
         print_json(found.to_json())
         return

@@ -1,5 +1,6 @@
 """`assay link`: which record of the lexicon a mention means."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -66,7 +67,10 @@ def link(
 
 
 def _mentions(file: Path) -> "list[Mention]":
-    """Read a file of mentions: JSON lines where its name says so, else a mention a line."""
+    """Read a file of mentions: JSON lines where its name says so, else a mention a line.
+
+    Raises InputError for a JSON object among plain mentions, which nobody means as one.
+    """
     from retriever.biomed.linking import Mention
     from retriever.files import InputError, read_json_lines
 
@@ -83,10 +87,28 @@ def _mentions(file: Path) -> "list[Mention]":
             text = file.read_bytes().decode("utf-8-sig")
         except UnicodeDecodeError as error:
             raise InputError("not UTF-8", path=file, fix="re-save as UTF-8") from error
-        found = [Mention(line.strip()) for line in text.split("\n") if line.strip()]
+        lines = [(n, line.strip()) for n, line in enumerate(text.split("\n"), start=1)]
+        objects = [number for number, line in lines if _is_object(line)]
+        if objects:
+            raise InputError(
+                "a JSON object in a file of plain mentions",
+                path=file,
+                line=objects[0],
+                fix=f"name JSON lines so: {file.with_suffix('.jsonl').name}",
+            )
+        found = [Mention(line) for _, line in lines if line]
     if not found:
         raise InputError("no mention", path=file, fix="one a line")
     return found
+
+
+def _is_object(line: str) -> bool:
+    if not line.startswith("{"):
+        return False
+    try:
+        return isinstance(json.loads(line), dict)
+    except (ValueError, RecursionError):
+        return False
 
 
 def _shown(answer: "Linked", k: int) -> dict[str, Any]:

@@ -12,6 +12,7 @@ __all__ = [
     "config_from",
     "new_run",
     "open_retriever",
+    "track_again",
     "vector_cache",
 ]
 
@@ -54,6 +55,23 @@ def new_run(name: str, what: str) -> Path:
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return reserve(store_folder() / "runs" / f"{stamp}-{as_file_name(f'{name[:60]}-{what[:12]}')}")
+
+
+def track_again(run: Path, added: Path, quiet: bool) -> None:
+    """Bring the MLflow run of a run directory up to date with a file that was added to it."""
+    from experiments.commands.terminal import say
+    from experiments.tracking.evaluation import track_again as put
+    from reports.dashboard import dashboard
+    from retriever.files import InputError
+    from retriever.store import store_folder
+
+    try:
+        run_id = put(run, added, store_folder(), lambda: {"dashboard.html": dashboard([run])})
+    except InputError as error:  # what was asked for is done and kept
+        say(f"the run in MLflow is as it was: {error}")
+        return
+    if run_id is not None and not quiet:
+        say(f"{added.name} and the page of the MLflow run {run_id} are up to date")
 
 
 def as_file_name(text: str) -> str:

@@ -28,7 +28,7 @@ def search(
         Path | None, typer.Option("--image", help="Look for images like this one.")
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Show how every number came about.")
+        bool, typer.Option("--explain", help="Show how the numbers came about; all with --json.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -51,10 +51,10 @@ def search(
         return
     _print_hits(found)
     if explain:
-        import yaml
+        from experiments.explained import explained_lines
 
-        rest = {key: value for key, value in found.items() if key not in ("query", "results")}
-        typer.echo(yaml.safe_dump(rest, sort_keys=False, allow_unicode=True), nl=False)
+        for line in explained_lines(found):
+            typer.echo(line)
 
 
 def _print_hits(found: dict[str, Any]) -> None:

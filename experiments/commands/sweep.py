@@ -271,8 +271,8 @@ def _open(
     from retriever.memo import Memo
     from retriever.store import store_folder
 
-    phase(f"opening the index of {judged.path}" if index is None else f"opening {index}", quiet)
     if index is None:
+        phase(f"opening the index of {judged.path}", quiet)
         asked = config_from(source, sets)
         index = store_folder() / "indexes" / fingerprint_of(judged.path, asked)[:16]
         with progress_bars(quiet) as progress:
@@ -281,6 +281,7 @@ def _open(
             ).index
     else:
         opened = Index.open(index)
+        phase(f"opening {index}", quiet)
         asked = config_for_index(opened, source, sets)
     return Retriever.open(opened, asked, cache=vector_cache(), memo=Memo(memory * 2**20))
 

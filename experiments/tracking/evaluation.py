@@ -1,16 +1,29 @@
 """What of an evaluation goes to MLflow."""
 
+import hashlib
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from experiments.evaluate import Evaluation
-from experiments.tracking.mlflow_run import DatasetRecord, default_tracking_uri, log_run
+from experiments.tracking.mlflow_run import (
+    DatasetRecord,
+    add_to_run,
+    check_tracking,
+    default_tracking_uri,
+    log_run,
+)
+from experiments.tracking.registered import has_store, run_with_tag
 from gold import GoldSet, LinkingSet
 from retriever import RetrieverConfig
 
-__all__ = ["track"]
+__all__ = ["RUN_TAG", "track", "track_again"]
+
+# The SHA-256 of run.json, by which a folder's run in MLflow is found again.
+RUN_TAG = "assay.run"
+
+Pages = Callable[[], Mapping[str, str]]
 
 
 def track(
@@ -43,6 +56,7 @@ def track(
         artifacts=evaluation.path,
         tags={
             "assay.kind": record["kind"],
+            RUN_TAG: _digest_of(evaluation.path),
             "assay.gold": gold.name,
             "assay.gold_digest": gold.digest,
             "assay.config": "" if imported else config.fingerprint,
@@ -60,3 +74,23 @@ def track(
         "skipped": {reason: list(names) for reason, names in tracked.skipped.items()},
         "open": f"mlflow ui --backend-store-uri {shlex.quote(tracked.uri)}",
     }
+
+
+def track_again(run: Path, added: Path, store: Path, pages: Pages) -> str | None:
+    """Put what a look at a run has added, and its pages made anew, into its run in MLflow.
+
+    Returns the run's id; None where no run of MLflow holds this run. `pages` makes the texts by
+    name, and is asked only then. Raises InputError where the store cannot be reached.
+    """
+    if not has_store():
+        return None
+    uri = default_tracking_uri(store)
+    check_tracking(uri)
+    run_id = run_with_tag(RUN_TAG, _digest_of(run))
+    if run_id is not None:
+        add_to_run(uri, run_id, added, pages())
+    return run_id
+
+
+def _digest_of(run: Path) -> str:
+    return hashlib.sha256((run / "run.json").read_bytes()).hexdigest()

@@ -9,6 +9,7 @@ import json
 import math
 import os
 import re
+import shutil
 import socket
 import sqlite3
 import time
@@ -33,6 +34,7 @@ __all__ = [
     "ChildRun",
     "DatasetRecord",
     "TrackedRun",
+    "add_to_run",
     "check_tracking",
     "default_tracking_uri",
     "log_run",
@@ -112,7 +114,7 @@ def default_tracking_uri(store: Path) -> str:
     return uri
 
 
-def check_tracking(uri: str, experiment: str) -> None:
+def check_tracking(uri: str, experiment: str = "assay") -> None:
     """Refuse what a run could not be logged to, before any work is done. Nothing is written.
 
     Looks at the experiment's name, the scheme, the driver of a database, whether its server takes
@@ -196,6 +198,27 @@ def log_run(
     skipped = {"undefined_metrics": undefined, "parameters_in_full": tuple(in_full)}
     skipped = {reason: names for reason, names in skipped.items() if names}
     return TrackedRun(run_id, experiment_id, _shown(uri), skipped)
+
+
+def add_to_run(uri: str, run_id: str, file: Path, pages: Mapping[str, str]) -> None:
+    """Add a file and pages, text by name, to the artifacts of a run; those there are replaced.
+
+    A run's artifacts may be the very folder that the file is in. Raises InputError where MLflow
+    refuses.
+    """
+    quiet_mlflow()
+    from mlflow.exceptions import MlflowException
+    from sqlalchemy.exc import SQLAlchemyError
+
+    try:
+        with _one_process(uri):
+            client = open_client(uri)
+            with suppress(shutil.SameFileError):
+                client.log_artifact(run_id, str(file))
+            for page, text in pages.items():
+                client.log_text(run_id, text, page)
+    except (MlflowException, SQLAlchemyError, ImportError, OSError, sqlite3.Error) as error:
+        raise _unusable(uri, error) from error
 
 
 def _refuse_file_store(uri: str) -> None:

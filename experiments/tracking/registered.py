@@ -5,7 +5,7 @@ from pathlib import Path
 from experiments.tracking.mlflow_run import default_tracking_uri, open_client
 from retriever.store import store_folder
 
-__all__ = ["MODEL", "artifacts_of", "has_store", "run_of_alias"]
+__all__ = ["MODEL", "artifacts_of", "has_store", "run_of_alias", "run_with_tag"]
 
 # The registered model whose versions are configurations; an alias names one of them.
 MODEL = "assay"
@@ -43,6 +43,20 @@ def run_of_alias(alias: str) -> str | None:
     except MlflowException:
         return None
     return str(run_id) if run_id else None
+
+
+def run_with_tag(tag: str, value: str) -> str | None:
+    """Return the latest run, of any experiment, that has a tag of this value; None without one.
+
+    `value` is taken as it is: it must hold no quotes.
+    """
+    uri = default_tracking_uri(store_folder())
+    if _is_missing(uri):
+        return None
+    client = open_client(uri)
+    experiments = [one.experiment_id for one in client.search_experiments()]
+    found = client.search_runs(experiments, f"tags.`{tag}` = '{value}'", max_results=1)
+    return str(found[0].info.run_id) if found else None
 
 
 def _is_missing(uri: str) -> bool:

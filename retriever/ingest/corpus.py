@@ -12,7 +12,7 @@ from retriever.files import BOM, InputError
 from retriever.index.damage import reading
 from retriever.ingest.chunk import Document
 from retriever.ingest.folder import digest_of_folder, read_folder
-from retriever.ingest.images import image_name
+from retriever.ingest.images import image_fault, image_name
 from retriever.ingest.read import corpus_digest, read_documents
 from retriever.ingest.readers import reader_of
 from retriever.ingest.readers.source import Remark
@@ -103,7 +103,7 @@ class Corpus:
     def _items(self, progress: Progress) -> Iterator[Document | Remark]:
         if self.is_folder:
             return read_folder(self.path, progress)
-        return read_documents(self.path)
+        return read_documents(self.path, lambda document: image_fault(document, self.path))
 
     def _remedy(self) -> str:
         return "docs/readers.md says what is read" if self.is_folder else "check title and text"

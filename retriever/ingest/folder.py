@@ -11,6 +11,7 @@ from pathlib import Path
 from retriever.files import InputError
 from retriever.index.damage import GENERATION
 from retriever.ingest.chunk import Document
+from retriever.ingest.images import image_fault
 from retriever.ingest.readers import LIBRARIES, READERS, reader_of
 from retriever.ingest.readers.source import MAX_CHARACTERS, RefusedFileError, Remark, Source
 
@@ -68,8 +69,8 @@ def digest_of_folder(folder: Path) -> str:
 def read_folder(folder: Path, progress: Progress) -> Iterator[Document | Remark]:
     """Yield the documents of all files in order, and a remark for whatever is not read.
 
-    A file that breaks in the middle gives nothing. A document whose id was there before, or that
-    has no text, is skipped; one of over 5 million characters is cut.
+    A file that breaks in the middle gives nothing. A document whose id was there before, that has
+    no text, or whose image cannot be read, is skipped; one of over 5 million characters is cut.
     """
     files = files_of(folder)
     first_place: dict[str, str] = {}
@@ -84,6 +85,9 @@ def read_folder(folder: Path, progress: Progress) -> Iterator[Document | Remark]
                 yield source.remark("skipped", "repeated id", detail)
                 continue
             first_place[item.document_id] = source.place
+            if fault := image_fault(item, folder):
+                yield source.remark("skipped", "broken", fault)
+                continue
             if len(item.text) > MAX_CHARACTERS:
                 left = len(item.text) - MAX_CHARACTERS
                 yield source.remark("cut", "too long", f"{left} characters not read", left)

@@ -9,7 +9,7 @@ from retriever.images import ImageFile
 from retriever.ingest.chunk import Document
 from retriever.plugins import Subscribers
 
-__all__ = ["image_file", "image_name", "profile_images"]
+__all__ = ["image_fault", "image_file", "image_name", "profile_images"]
 
 
 def image_name(document: Document) -> str:
@@ -28,9 +28,28 @@ def image_name(document: Document) -> str:
 
 def image_file(document: Document, corpus: Path) -> ImageFile:
     """Return a document's image. Raises InputError where the file is not there."""
-    root = corpus if corpus.is_dir() else corpus.parent
     named_by = f"{corpus}: document {document.document_id!r}"
-    return ImageFile.of(root / image_name(document), named_by=named_by)
+    return ImageFile.of(_place(document, corpus), named_by=named_by)
+
+
+def image_fault(document: Document, corpus: Path) -> str:
+    """Say why a document's image cannot be read; "" where it can, and where there is none."""
+    try:
+        if image_name(document):
+            with _place(document, corpus).open("rb") as stream:
+                stream.read(1)
+    except InputError as error:
+        return str(error)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        reason = getattr(error, "strerror", None) or error
+        shown = f"document {document.document_id!r}: the image {image_name(document)!r}"
+        return f"{shown} cannot be read: {reason}"
+    return ""
+
+
+def _place(document: Document, corpus: Path) -> Path:
+    root = corpus if corpus.is_dir() else corpus.parent
+    return root / image_name(document)
 
 
 def profile_images(

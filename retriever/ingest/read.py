@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -49,11 +49,14 @@ def _image_of(line: bytes) -> str:
     return name if isinstance(name, str) else ""
 
 
-def read_documents(corpus: Path) -> Iterator[Document]:
+def read_documents(
+    corpus: Path, fault_of: Callable[[Document], str] = lambda document: ""
+) -> Iterator[Document]:
     """Yield the documents of a corpus in file order, ids as text.
 
-    Raises InputError with file and line for a missing or repeated id, a field of another type, a
-    key twice in one object, or text that no index can hold.
+    `fault_of` says what else is wrong with a document, "" for nothing. Raises InputError with file
+    and line for that, a missing or repeated id, a field of another type, a key twice in one object,
+    or text that no index can hold.
     """
     file = corpus_file(corpus)
     first_line: dict[str, int] = {}
@@ -68,4 +71,6 @@ def read_documents(corpus: Path) -> Iterator[Document]:
                 fix="give every document an id of its own",
             )
         first_line[document_id] = line
+        if fault := fault_of(document):
+            raise InputError(fault, path=file, line=line)
         yield document

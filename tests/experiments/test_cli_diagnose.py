@@ -188,3 +188,30 @@ def test_cause_tried_in_vain_is_no_work_and_verified_work_comes_first() -> None:
     )
     found = [(item["about"], item["queries"], item["verified"]) for item in items]
     assert found == [("T1", ["a"], ["a"]), ("T3", ["b", "c"], [])]
+
+
+def test_page_in_mlflow_is_made_anew_when_a_tracked_run_is_looked_at(
+    assay, gold: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "tracked"
+    tracked = json.loads(assay("evaluate", gold, "-o", out, "--json", *ONE).out)["mlflow"]
+    from mlflow.artifacts import download_artifacts
+
+    def page() -> str:
+        place = download_artifacts(run_id=tracked["run_id"], tracking_uri=tracked["uri"])
+        return (Path(place) / "dashboard.html").read_text("utf-8")
+
+    before = page()
+    done = assay("diagnose", out, "--verify")
+    assert done.code == 0, done.err
+    assert f"the page of the MLflow run {tracked['run_id']} are up to date" in done.err
+    verified = page()
+    assert verified != before
+    assert json.loads(assay("diagnose", tracked["run_id"], "--json").out)["verified"]
+    # By its id the folder looked at is that of the artifacts.
+    assert assay("headroom", tracked["run_id"]).code == 0
+    assert page() not in (before, verified)
+
+
+def test_nothing_is_said_of_mlflow_when_the_run_is_not_tracked(assay, run: Path) -> None:
+    assert "MLflow" not in assay("diagnose", run, "--verify").err

@@ -207,6 +207,19 @@ def test_link_reads_files_of_both_kinds(assay: Any, lexicon: Path, tmp_path: Pat
     assert "gout: NIL" in plain.out
 
 
+def test_json_lines_are_refused_when_the_file_says_plain_text(
+    assay: Any, lexicon: Path, tmp_path: Path
+) -> None:
+    file = tmp_path / "m.txt"
+    file.write_text('aspirin\n\n{"mention": "HA", "context": "a heart attack"}\n', "utf-8")
+    done = assay("link", "-f", file, "--lexicon", lexicon)
+    assert done.code == 2
+    assert f"{file}:3: a JSON object in a file of plain mentions" in done.err
+    assert "m.jsonl" in done.err
+    file.write_text("{aspirin}\n[1]\n", "utf-8")
+    assert assay("link", "-f", file, "--lexicon", lexicon).code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -263,6 +263,7 @@ def test_table_gives_the_same_set_when_written_in_any_form(
         ("q,d\n", Columns("q", "d"), None, "no query"),
         ("", Columns("q", "d"), None, "empty"),
         ('q,d\n"x,d1\n', Columns("q", "d"), 2, "not CSV"),
+        ("q,d\ny,d1\nx, or y,d1\n", Columns("q", "d"), 3, "3 cells below a header of 2.*'d1'"),
     ],
 )
 def test_row_is_named_when_a_table_is_wrong(
@@ -415,7 +416,7 @@ def test_command_lists_every_unresolved_name_when_some_are(
     source = named({"expected_doc_name_substrings": ["E6", *names], "must_include_terms": ["xyz"]})
     done = assay("gold", "import", source, "--corpus", corpus, "-o", tmp_path / "set")
     assert done.code == 0
-    assert "1 queries (0 aligned, 1 partial, 0 absent), 1 judgements, 4 documents" in done.out
+    assert "1 query (0 aligned, 1 partial, 0 absent), 1 judgement, 4 documents" in done.out
     assert all(f"  {name}: q1\n" in done.out for name in [*names, "xyz"])
     done = assay("gold", "import", source, "--corpus", corpus, "-o", tmp_path / "b", "--json")
     shown = json.loads(done.out)

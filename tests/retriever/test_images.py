@@ -212,6 +212,28 @@ def test_image_is_refused_when_it_cannot_be_read(
     assert not (tmp_path / "i").exists()
 
 
+def test_document_is_skipped_when_a_folder_lacks_its_image(tmp_path: Path) -> None:
+    folder = tmp_path / "f"
+    folder.mkdir()
+    lines = [
+        {"_id": "here", "text": "a radiograph", "metadata": {"image": "a.png"}},
+        {"_id": "gone", "text": "a scan", "metadata": {"image": "absent.png"}},
+        {"_id": "odd", "text": "a graph", "metadata": {"image": 7}},
+        {"_id": "none", "text": "lung disease"},
+    ]
+    (folder / "a.png").write_text("lung shadow")
+    (folder / "some.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    reading = Corpus(folder).read()
+    assert [one.document_id for one in reading.documents] == ["a.png", "here", "none"]
+    assert [(one.path, one.reason) for one in reading.remarks] == [("some.jsonl", "broken")] * 2
+    assert "the image 'absent.png' cannot be read: No such file" in reading.remarks[0].detail
+    assert "metadata.image of document 'odd' is 7" in reading.remarks[1].detail
+    report = build_index(folder, tmp_path / "i", config_of(tmp_path), encoders=image_encoders())
+    assert report.index.manifest.skipped == {"broken": 2}
+    with pytest.raises(InputError, match=r"some\.jsonl:2: document 'gone': the image"):
+        Corpus(folder / "some.jsonl").read()
+
+
 def test_index_is_built_anew_when_an_image_changes(tmp_path: Path) -> None:
     corpus = write_documents(tmp_path / "c", DOCUMENTS)
     write_images(corpus, IMAGES)
