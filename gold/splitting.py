@@ -186,10 +186,11 @@ def _types_of(
 
 def _notes(assignment: Mapping[str, str], fractions: Mapping[str, float]) -> tuple[str, ...]:
     notes: list[str] = []
-    if len(assignment) < CROSS_VALIDATION_BELOW:
+    many = len(assignment)
+    if many < CROSS_VALIDATION_BELOW:
         notes.append(
-            f"{len(assignment)} queries are too few to split (under {CROSS_VALIDATION_BELOW}): "
-            "cross-validation takes its place"
+            f"{'1 query is' if many == 1 else f'{many} queries are'} too few to split "
+            f"(under {CROSS_VALIDATION_BELOW}): cross-validation takes its place"
         )
     empty = [name for name in fractions if name not in set(assignment.values())]
     notes += [f"split {name} is empty: no group's share reaches it" for name in empty]

@@ -305,10 +305,11 @@ def _check_leakage(
         leaks[f"{left}/{right}"] = {"queries": len(shared.left), "of": len(ours)}
         if not shared.left:
             continue
+        many = len(shared.documents)
         message = (
             f"{len(shared.left)} of {len(ours)} queries of {left} share a relevant document with "
-            f"{right} ({len(shared.right)} of its {len(theirs)} queries, {len(shared.documents)} "
-            f"documents){_examples(shared.left)}"
+            f"{right} ({len(shared.right)} of its {len(theirs)} queries, {many} "
+            f"document{'s' * (many != 1)}){_examples(shared.left)}"
         )
         path = directory / "qrels" / f"{left}.tsv"
         lines = judged[left].lines[shared.left[0]]

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from experiments.tracking.mlflow_run import default_tracking_uri, open_client
+from retriever.files import InputError
 from retriever.store import store_folder
 
 __all__ = ["MODEL", "artifacts_of", "has_store", "run_of_alias", "run_with_tag"]
@@ -48,14 +49,19 @@ def run_of_alias(alias: str) -> str | None:
 def run_with_tag(tag: str, value: str) -> str | None:
     """Return the latest run, of any experiment, that has a tag of this value; None without one.
 
-    `value` is taken as it is: it must hold no quotes.
+    `value` is taken as it is: it must hold no quotes. Raises InputError where MLflow refuses.
     """
     uri = default_tracking_uri(store_folder())
     if _is_missing(uri):
         return None
+    from mlflow.exceptions import MlflowException
+
     client = open_client(uri)
-    experiments = [one.experiment_id for one in client.search_experiments()]
-    found = client.search_runs(experiments, f"tags.`{tag}` = '{value}'", max_results=1)
+    try:
+        experiments = [one.experiment_id for one in client.search_experiments()]
+        found = client.search_runs(experiments, f"tags.`{tag}` = '{value}'", max_results=1)
+    except MlflowException as error:
+        raise InputError(f"MLflow cannot be asked for runs: {error}") from error
     return str(found[0].info.run_id) if found else None
 
 
