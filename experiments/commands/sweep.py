@@ -56,7 +56,7 @@ Storage = Annotated[
     str | None,
     typer.Option(
         "--storage",
-        envvar="ASSAY_SWEEP_STORAGE",
+        envvar="ASSAY_STORAGE",
         help="journal:PATH, sqlite:///PATH, postgresql://... or grpc://HOST:PORT; "
         "by default a journal in the folder of the sweep.",
     ),
@@ -207,7 +207,7 @@ def worker(
     gold: Annotated[Path, typer.Argument(help="The folder of the gold set.")],
     index: Annotated[Path, typer.Option("--index", help="The index.")],
     storage: Annotated[
-        str, typer.Option("--storage", envvar="ASSAY_SWEEP_STORAGE", help="The study's storage.")
+        str, typer.Option("--storage", envvar="ASSAY_STORAGE", help="The study's storage.")
     ],
     study: Annotated[str, typer.Option("--study", help="Name of the study.")],
     trials: Annotated[int, typer.Option("--trials", min=1, help="Finished trials in all.")],

@@ -269,12 +269,8 @@ class _Runner:
             f"{len(part.validation)}"
         )
         begin, before = time.perf_counter(), count(study).finished
-        with helpers(
-            self.helper_arguments(study),
-            self.settings.storage,
-            self.settings.workers - 1,
-            self.say,
-        ):
+        arguments, storage = self.helper_arguments(study), self.settings.storage
+        with helpers(arguments, storage, self.settings.workers - 1, self.say):
             counts = worker.run(self.settings.trials, self.deadline)
         self.seconds += time.perf_counter() - begin
         self.done += counts.finished - before

@@ -22,9 +22,8 @@ from retriever.memo import Memo
 __all__ = ["STORAGE_VARIABLE", "helpers", "join"]
 
 START = "from experiments.cli import main; main()"
+STORAGE_VARIABLE = "ASSAY_STORAGE"
 PATIENCE_SECONDS = 30.0
-# Where a worker looks for the storage's URL: unlike its arguments, no other user can see it.
-STORAGE_VARIABLE = "ASSAY_SWEEP_STORAGE"
 
 
 @contextmanager
@@ -33,7 +32,8 @@ def helpers(
 ) -> Iterator[list["subprocess.Popen[str]"]]:
     """Start `many` processes of `assay sweep worker` with some arguments; end them on leaving.
 
-    The URL of the storage, which may hold a password, goes through the environment.
+    The storage is told by the environment: its URL may hold a password, and any user of a machine
+    may list its processes.
 
     They end by themselves when enough trials are finished. Ctrl-C reaches them from the terminal,
     and SIGTERM is taken for it. One that was killed is told to `say`: the others finish its

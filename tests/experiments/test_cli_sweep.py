@@ -248,7 +248,7 @@ def test_url_of_the_storage_is_in_no_process_list(
 ) -> None:
     monkeypatch.setattr(
         "experiments.sweep.workers.START",
-        "import os, sys; print(sys.argv[1:], os.environ['ASSAY_SWEEP_STORAGE'], file=sys.stderr); "
+        "import os, sys; print(sys.argv[1:], os.environ['ASSAY_STORAGE'], file=sys.stderr); "
         "sys.exit(2)",
     )
     url = "postgresql://me:secret@host/studies"
@@ -264,7 +264,7 @@ def test_worker_takes_the_storage_from_its_environment(
     assay: Any, mine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert sweep(assay, mine, "--trials", 2, "--no-track").code == 0
-    monkeypatch.setenv("ASSAY_SWEEP_STORAGE", f"journal:{mine / 'out' / 'study.journal'}")
+    monkeypatch.setenv("ASSAY_STORAGE", f"journal:{mine / 'out' / 'study.journal'}")
     (index,) = (mine / "store" / "indexes").iterdir()
     asked = ("--index", index, "--study", "mine-test-small", "--trials", 4)
     done = assay("sweep", "worker", mine / "mine", *asked)
