@@ -26,11 +26,11 @@ class Node(Generic[T]):
     value: T
 
 
-def key_of(*parts: str) -> str:
+def key_of(*parts: str | bytes) -> str:
     """Return one key for several: SHA-256 over the parts, each with its length."""
     digest = hashlib.sha256()
     for part in parts:
-        content = part.encode("utf-8", "surrogatepass")
+        content = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(len(content).to_bytes(8, "little"))
         digest.update(content)
     return digest.hexdigest()

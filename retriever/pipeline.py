@@ -50,8 +50,9 @@ from retriever.stages.fuse import (
     overlap,
     share_of_best,
 )
+from retriever.stages.gather import find_members, find_places, gather, gather_key
 from retriever.stages.inject import Injected, inject
-from retriever.stages.merge import gather, gather_key, weigh
+from retriever.stages.merge import weigh
 from retriever.stages.recall import Encoded, asked_of, cut, encode, find_slots, lay_out, point_at
 from retriever.stages.rerank_merged import (
     check_offer,
@@ -267,11 +268,20 @@ class _Run:
             "bm25" if item.search == "bm25" else self.encoder(item.collection).fingerprint
             for item in ids
         ]
+        members = self.stage(
+            "members", "", lambda *lists: find_members(lists), *(lists[item] for item in ids)
+        )
+        # Keyed by content: scores move more often than what enters the fusion.
+        members = Node(members.value.key, members.value)
+        places = self.stage("places", "", find_places, pointed, members)
         gathered = self.stage(
             "gather",
             gather_key(config.merge, names, models),
-            lambda slots, *lists: gather(config.merge, slots, lists, names, models),
-            pointed,
+            lambda places, members, *lists: gather(
+                config.merge, places, members, lists, names, models
+            ),
+            places,
+            members,
             *(lists[item] for item in ids),
         )
         merged = self.stage(

@@ -16,7 +16,7 @@ from retriever.config import FuseConfig
 from retriever.hooks import Expansion
 from retriever.index.store import Collection, Index
 from retriever.index.tokens import Tokenizer
-from retriever.order import DECIMALS, by_score
+from retriever.order import STEPS, by_score, by_steps, in_steps
 from retriever.types import Booleans, Floats, Found, Integers, RankedList
 
 __all__ = [
@@ -46,11 +46,16 @@ def is_hybrid(
 
 def fuse(section: FuseConfig, one: RankedList, hybrid: Booleans, sparse: Floats) -> RankedList:
     """Order a dense list by `combined` where it is hybrid; elsewhere it stays as it is."""
-    combined = section.alpha * one.score + (1 - section.alpha) * sparse
-    combined = np.where(hybrid[:, None], np.round(combined, DECIMALS), one.score)
-    rank = order_list(combined, one.rank)
-    parts = {"sparse": np.where(hybrid[:, None], sparse, np.nan), "combined": combined}
-    return RankedList(one.item, np.where(hybrid[:, None], rank, one.rank), combined, parts)
+    steps = in_steps(section.alpha * one.score + (1 - section.alpha) * sparse)
+    inside = one.rank > 0
+    rank = _ranks(by_steps(steps, inside, one.rank), inside)
+    combined = steps / STEPS
+    if not hybrid.all():
+        only = hybrid[:, None]
+        combined = np.where(only, combined, one.score)
+        rank = np.where(only, rank, one.rank)
+        sparse = np.where(only, sparse, np.nan)
+    return RankedList(one.item, rank, combined, {"sparse": sparse, "combined": combined})
 
 
 def order_list(score: Floats, rank: Integers, keep: Booleans | None = None) -> Integers:
@@ -59,11 +64,18 @@ def order_list(score: Floats, rank: Integers, keep: Booleans | None = None) -> I
     A place whose score is NaN comes after all others.
     """
     inside = rank > 0 if keep is None else (rank > 0) & keep
-    order = by_score(score, inside, rank)
-    new = np.zeros(rank.shape, dtype=np.int32)
-    places = np.arange(1, rank.shape[1] + 1, dtype=np.int32)
-    np.put_along_axis(new, order, np.broadcast_to(places, rank.shape), axis=1)
-    return np.where(inside, new, 0).astype(np.int32)
+    return _ranks(by_score(score, inside, rank), inside)
+
+
+def _ranks(order: Integers, inside: Booleans) -> Integers:
+    """Return the rank of each place of an order, from 1; 0 for what is not inside."""
+    queries, width = order.shape
+    places = np.arange(width, dtype=np.int32)
+    count = np.count_nonzero(inside, axis=1)[:, None]
+    rank = np.empty(order.shape, dtype=np.int32)
+    row = np.arange(queries, dtype=np.int64)[:, None] * width
+    rank.ravel()[row + order] = np.where(places < count, places + 1, 0)
+    return rank
 
 
 def overlap(

@@ -19,7 +19,7 @@ from retriever.hooks import MergedFeatures
 from retriever.index.store import Index
 from retriever.order import DECIMALS, by_score
 from retriever.stages.inject import Injected
-from retriever.stages.merge import minmax
+from retriever.stages.scale import minmax
 from retriever.types import AuditEvent, Booleans, Floats, Integers, Ranking, Reranked, Slots
 
 __all__ = [

@@ -1,0 +1,48 @@
+"""Scores brought to [0, 1], row by row."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from retriever.types import Booleans, Floats
+
+__all__ = ["minmax", "minmax_together"]
+
+
+def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
+    """Bring each row of scores to [0, 1] over its members; outside 0.
+
+    Members that all score the same get `equal`: 1 in the merge, 0 in tier 2.
+    """
+    return _between(score, member, *_ends(score, member), equal)
+
+
+def minmax_together(scores: Sequence[Floats], member: Sequence[Booleans]) -> list[Floats]:
+    """Bring several tables to [0, 1] by the ends that their rows have in common."""
+    if len(scores) == 1:
+        return [minmax(scores[0], member[0])]
+    ends = [_ends(score, inside) for score, inside in zip(scores, member, strict=True)]
+    low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
+    return [_between(s, inside, low, high, 1.0) for s, inside in zip(scores, member, strict=True)]
+
+
+def _ends(score: Floats, member: Booleans) -> tuple[Floats, Floats]:
+    """Return the least and the largest score of each row's members, (queries, 1) each."""
+    if member.all():
+        low = high = score.astype(np.float64, copy=False)
+    else:
+        low, high = np.where(member, score, np.inf), np.where(member, score, -np.inf)
+    least: Floats = low.min(axis=1, keepdims=True, initial=np.inf)
+    largest: Floats = high.max(axis=1, keepdims=True, initial=-np.inf)
+    return least, largest
+
+
+def _between(score: Floats, member: Booleans, low: Floats, high: Floats, equal: float) -> Floats:
+    with np.errstate(invalid="ignore"):
+        span = high - low
+        spread = span > 0
+        scaled = score - low
+        scaled /= np.where(spread, span, 1.0)
+    if not spread.all():
+        scaled = np.where(spread, scaled, equal)
+    return scaled if member.all() else np.where(member, scaled, 0.0)
