@@ -11,6 +11,7 @@ import numpy as np
 
 from experiments.metrics import Measure, per_query
 from experiments.rankings import rank_units
+from experiments.sweep.allocation import keep_freed_memory
 from experiments.sweep.scoring import Scorer, scorable
 from gold import GoldSet
 from retriever import InputError, Query, Retriever, RetrieverConfig
@@ -48,6 +49,7 @@ class Objective:
         measures: Sequence[Measure],
         query_ids: Sequence[str] | None = None,
     ) -> None:
+        keep_freed_memory()
         settings = retriever.config.evaluation
         self.retriever = retriever
         self.gold = gold

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from retriever.config import InjectConfig
 from retriever.types import AuditEvent, Booleans, Integers, Ranking, Slots, Supplement
@@ -50,28 +49,32 @@ def inject(
     neither does anything of a `visual` query that has found some.
     """
     queries, width = slots.chunk.shape
-    row = np.arange(queries)[:, None]
+    row = np.arange(queries, dtype=np.int64)[:, None]
     pool = _pool(section, merged.order, merged.count, images)
     pointer = slots.pointer[-1]
     new = (supplement.rows >= 0) & wanted[:, None]
-    new &= ~pool[row, pointer]
-    new &= np.cumsum(new, axis=1) <= section.min_new
-    query, place = np.nonzero(new)
-    slot = pointer[query, place]
+    new &= ~pool.ravel().take(row * (width + 1) + pointer)
+    turn = np.cumsum(new, axis=1, dtype=np.int32)
+    new &= turn <= section.min_new
+    found = np.flatnonzero(new)
+    query, slot = found // max(new.shape[1], 1), pointer.ravel()[found]
 
     injected = np.zeros((queries, width), dtype=np.bool_)
     injected[query, slot] = True
     order = merged.order
     node, count = merged.node, merged.count
-    changed = np.unique(query)
+    changed = np.flatnonzero(new.any(axis=1))
     if len(changed):
         order = order.copy()
-        order[changed] = _in_front(merged.order[changed], new[changed], pointer[changed])
+        front = np.zeros((queries, width), dtype=np.int32)
+        front[query, slot] = turn.ravel()[found]
+        order[changed] = _in_front(merged.order[changed], front[changed])
         fresh = merged.node[query, slot] < 0
-        known = np.array([collections.index(c) for c in supplement.collections], dtype=np.int32)
-        node = merged.node.copy()
-        node[query[fresh], slot[fresh]] = known[supplement.collection[query, place][fresh]]
-        count = count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
+        if fresh.any():
+            known = np.array([collections.index(c) for c in supplement.collections], dtype=np.int32)
+            node = merged.node.copy()
+            node[query[fresh], slot[fresh]] = known[supplement.collection.ravel()[found[fresh]]]
+            count = count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
         of_changed = None if images is None else images[changed]
         pool[changed] = _pool(section, order[changed], count[changed], of_changed)
     stands: Booleans | None = None
@@ -105,17 +108,18 @@ def _pool(
     return pool
 
 
-def _in_front(order: Integers, new: Booleans, pointer: Integers) -> Integers:
-    """Bring the new slots of some queries to the front of their orders, in supplement order."""
+def _in_front(order: Integers, turn: Integers) -> Integers:
+    """Bring slots to the front of some orders, (queries, slots); the others keep their order.
+
+    `turn` (queries, slots), by slot, counts those brought from 1; 0 for the others.
+    """
     queries, width = order.shape
-    query, place = np.nonzero(new)
-    turn = np.zeros((queries, width), dtype=np.int64)
-    turn[query, pointer[query, place]] = np.cumsum(new, axis=1)[query, place]
-    turn = turn.ravel().take(np.arange(queries)[:, None] * width + order)
-    # Place and slot in one integer: one sort of numbers puts the slots into their places.
-    bits = int(width).bit_length()
-    key: npt.NDArray[np.int64]
-    key = np.where(turn > 0, turn, width + 1 + np.arange(width)) << bits | order
-    key.sort(axis=1)
-    key &= (1 << bits) - 1
-    return key.astype(np.int32)
+    row = np.arange(queries, dtype=np.int64)[:, None] * width
+    turn = turn.ravel().take(row + order)
+    moved = turn > 0
+    # What stays makes room for those that were behind it.
+    ahead = np.cumsum(moved, axis=1, dtype=np.int32)
+    place = np.where(moved, turn - 1, np.arange(width, dtype=np.int32) + ahead[:, -1:] - ahead)
+    brought = np.empty_like(order)
+    brought.ravel()[row + place] = order
+    return brought

@@ -8,7 +8,7 @@ merged score, alike; 0 for an injected chunk); the plugin brings the other featu
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, TypeVar
+from typing import ClassVar, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +55,7 @@ class Pooled:
     def of(cls, injected: Injected) -> "Pooled":
         """Return the pool of an order."""
         queries, width = injected.pool.shape
-        pooled = injected.pool.sum(axis=1)
+        pooled = np.count_nonzero(injected.pool, axis=1)
         places = int(pooled.max(initial=0))
         row = np.arange(queries, dtype=np.int64)[:, None] * width
         order = injected.order
@@ -72,27 +72,39 @@ class Pooled:
         return by_slot.ravel().take(self.spot)
 
 
+@dataclass(frozen=True, eq=False)
+class Features:
+    """A plugin's matrices by slot, which the stage that computed them keeps."""
+
+    is_shared: ClassVar[bool] = True  # results point to it, and the memo does not count it
+    by_slot: Mapping[str, Floats]
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class PoolTerms(Mapping[str, Floats]):
-    """The terms of tier 2 by name, kept for the pool and laid over the slots when read.
+    """The terms of tier 2 by name, laid over the slots when read; NaN outside the pool.
 
-    Outside the pool a term is NaN. Diagnosis reads them; a trial of a sweep never does.
+    `features` are the plugin's, `columns` what Core made, kept for the pool. Diagnosis reads
+    them; a trial of a sweep never does.
     """
 
+    features: Features
     columns: Mapping[str, Floats]
     pooled: Pooled
 
     def __getitem__(self, name: str) -> Floats:
         laid = np.full(self.pooled.shape, np.nan)
         inside = self.pooled.inside
-        laid.ravel()[self.pooled.spot[inside]] = self.columns[name][inside]
+        own = self.columns.get(name)
+        column = self.pooled.take(self.features.by_slot[name]) if own is None else own
+        laid.ravel()[self.pooled.spot[inside]] = column[inside]
         return laid
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.columns)
+        return iter({**self.features.by_slot, **self.columns})
 
     def __len__(self) -> int:
-        return len(self.columns)
+        return len(self.features.by_slot.keys() | self.columns.keys())
 
 
 def read_pairs(
@@ -138,17 +150,19 @@ def rerank_domain(
     its place for that query, and the audit says so.
     """
     pooled = Pooled.of(injected)
-    inside, front = pooled.inside, pooled.take(injected.injected)
+    inside = pooled.inside
+    # What the supplement brought has no merged score to compare.
+    scored = inside & ~pooled.take(injected.injected)
     merged_score = pooled.take(merged.score)
     finite = np.where(np.isfinite(merged_score), merged_score, 0.0)
-    rank_norm = np.where(front, 0.0, minmax(finite, inside & ~front, equal=0.0))
+    rank_norm = minmax(finite, scored, equal=0.0)
     audit = [AuditEvent("rerank_merged", "rerank_t2_domain", np.any(inside, axis=1))]
     audit += _passed(injected)
-    raw = np.full(inside.shape, np.nan)
     weights = dict(offered.weights)
+    raw = np.broadcast_to(np.nan, inside.shape)
+    ce_norm = np.broadcast_to(0.0, inside.shape)
     if pairs is None:
         weights["ce"] = np.zeros_like(weights["ce"])
-        ce_norm = np.zeros(inside.shape)
     else:
         failed = pairs[1]
         raw = pooled.take(pairs[0])
@@ -157,22 +171,24 @@ def rerank_domain(
         )
         if failed.any():
             audit.append(AuditEvent("rerank_merged", "cross_encoder_fallback", failed))
-    terms = {name: pooled.take(feature) for name, feature in features.items()}
-    terms |= {"ce_norm": ce_norm, "rank_norm": rank_norm}
+    columns = {"ce_norm": ce_norm, "rank_norm": rank_norm, "ce_raw": raw}
     final = np.zeros(inside.shape)
     for name, weight in weights.items():
         if weight.any():
-            final += weight[:, None] * terms[f"{name}_norm" if name in ("ce", "rank") else name]
+            own = f"{name}_norm" if name in ("ce", "rank") else name
+            final += weight[:, None] * (
+                columns[own] if own in columns else pooled.take(features[own])
+            )
     if structure is not None:
         scale: Floats = np.ones(len(inside))
         if offered.floor_weights:
             scale = np.sum([weights[name] for name in offered.floor_weights], axis=0)
         cosine = pooled.take(structure)
-        held = (terms["floor"] > 0) & ~np.isnan(cosine)
+        held = (pooled.take(features["floor"]) > 0) & ~np.isnan(cosine)
         final = np.maximum(final, np.where(held, cosine * scale[:, None], -np.inf))
-        terms["structure"] = np.where(held, cosine, np.nan)
-    final = np.where(inside, np.round(final, DECIMALS), np.nan)
-    terms |= {"ce_raw": raw, "final": final}
+        columns["structure"] = np.where(held, cosine, np.nan)
+    columns["final"] = final = np.where(inside, np.round(final, DECIMALS), np.nan)
+    terms = PoolTerms(Features(features), columns, pooled)
     found = _ordered(injected, merged, pooled, final, terms, weights, tuple(audit))
     return found if structure is None else replace(found, floor_weights=offered.floor_weights)
 
@@ -186,7 +202,8 @@ def rerank_general(merged: Ranking, injected: Injected, pairs: tuple[Floats, Boo
     audit += _passed(injected)
     if failed.any():
         audit.append(AuditEvent("rerank_merged", "cross_encoder_fallback", failed))
-    return _ordered(injected, merged, pooled, logits, {"ce_raw": logits}, {}, tuple(audit))
+    terms = PoolTerms(Features({}), {"ce_raw": logits}, pooled)
+    return _ordered(injected, merged, pooled, logits, terms, {}, tuple(audit))
 
 
 def pass_through(merged: Ranking, injected: Injected) -> Reranked:
@@ -218,19 +235,20 @@ def _ordered(
     merged: Ranking,
     pooled: Pooled,
     score: Floats,
-    terms: Mapping[str, Floats],
+    terms: PoolTerms,
     weights: Mapping[str, Floats],
     audit: tuple[AuditEvent, ...],
 ) -> Reranked:
     """Sort by `score` where it is a number, then by the order before; the rest follows.
 
-    `score` and `terms` are columns of the pool.
+    `score` are columns of the pool.
     """
-    places = score.shape[1]
+    queries, places = score.shape
+    width = pooled.shape[1]
     numbers = ~np.isnan(score)
-    again = by_score(score, numbers)
+    again = np.arange(queries, dtype=np.int64)[:, None] * width + by_score(score, numbers)
     order = pooled.order.copy()
-    order[:, :places] = np.take_along_axis(pooled.order[:, :places], again, axis=1)
+    order[:, :places] = pooled.order.ravel().take(again)
     shown = _merged_scores(injected, merged)
     shown.ravel()[pooled.spot[numbers]] = score[numbers]
     return Reranked(
@@ -240,7 +258,7 @@ def _ordered(
         node=injected.node,
         injected=injected.injected,
         pool=injected.pool,
-        terms=PoolTerms(terms, pooled),
+        terms=terms,
         weights=weights,
         audit=audit,
     )
@@ -249,8 +267,9 @@ def _ordered(
 def _merged_scores(injected: Injected, merged: Ranking) -> Floats:
     """Return the merged scores, 0 for what the supplement alone brought, as in `rank_norm`."""
     score = merged.score.copy()
-    query, slot = np.nonzero(injected.injected)
-    score[query, slot] = np.where(np.isfinite(score[query, slot]), score[query, slot], 0.0)
+    found = np.flatnonzero(injected.injected)
+    flat = score.ravel()
+    flat[found[~np.isfinite(flat[found])]] = 0.0
     return score
 
 
