@@ -115,11 +115,10 @@ def _in_front(order: Integers, turn: Integers) -> Integers:
     """
     queries, width = order.shape
     row = np.arange(queries, dtype=np.int64)[:, None] * width
-    turn = turn.ravel().take(row + order)
-    moved = turn > 0
-    # What stays makes room for those that were behind it.
-    ahead = np.cumsum(moved, axis=1, dtype=np.int32)
-    place = np.where(moved, turn - 1, np.arange(width, dtype=np.int32) + ahead[:, -1:] - ahead)
+    moved = turn.ravel().take(row + order) > 0
+    query, slot = np.nonzero(turn)
     brought = np.empty_like(order)
-    brought.ravel()[row + place] = order
+    brought[query, turn[query, slot] - 1] = slot
+    behind = np.arange(width) >= np.count_nonzero(moved, axis=1)[:, None]
+    brought[behind] = order[~moved]
     return brought

@@ -250,7 +250,10 @@ def _ordered(
     order = pooled.order.copy()
     order[:, :places] = pooled.order.ravel().take(again)
     shown = _merged_scores(injected, merged)
-    shown.ravel()[pooled.spot[numbers]] = score[numbers]
+    if numbers.all():
+        shown.ravel()[pooled.spot] = score
+    else:
+        shown.ravel()[pooled.spot[numbers]] = score[numbers]
     return Reranked(
         order=order,
         count=injected.count,

@@ -26,12 +26,22 @@ def minmax_together(scores: Sequence[Floats], member: Sequence[Booleans]) -> lis
     return [_between(s, inside, low, high, 1.0) for s, inside in zip(scores, member, strict=True)]
 
 
+# Past any score. Masks by arithmetic: a choice of NumPy's by a mask without pattern costs thrice.
+_BEYOND = 1e300
+
+
 def _ends(score: Floats, member: Booleans) -> tuple[Floats, Floats]:
-    """Return the least and the largest score of each row's members, (queries, 1) each."""
-    if member.all():
-        low = high = score.astype(np.float64, copy=False)
-    else:
-        low, high = np.where(member, score, np.inf), np.where(member, score, -np.inf)
+    """Return the least and the largest score of each row's members, (queries, 1) each.
+
+    A row without members gets ends that no number lies between.
+    """
+    low = high = score.astype(np.float64, copy=False)
+    if not member.all():
+        if np.isfinite(score).all():
+            outside = ~member * _BEYOND
+            low, high = score + outside, score - outside
+        else:
+            low, high = np.where(member, score, np.inf), np.where(member, score, -np.inf)
     least: Floats = low.min(axis=1, keepdims=True, initial=np.inf)
     largest: Floats = high.max(axis=1, keepdims=True, initial=-np.inf)
     return least, largest
@@ -45,4 +55,11 @@ def _between(score: Floats, member: Booleans, low: Floats, high: Floats, equal: 
         scaled /= np.where(spread, span, 1.0)
     if not spread.all():
         scaled = np.where(spread, scaled, equal)
-    return scaled if member.all() else np.where(member, scaled, 0.0)
+    if member.all():
+        return scaled
+    if not np.isfinite(scaled).all():
+        return np.where(member, scaled, 0.0)
+    scaled *= member
+    # No zero with a sign.
+    scaled += 0.0
+    return scaled
