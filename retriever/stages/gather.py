@@ -186,13 +186,13 @@ def gather(
 
     layers: list[Layer] = []
     for g, group in enumerate(groups):
-        inside = [member[i] for i in group]
+        entered = [member[i] for i in group]
         if section.method == "minmax":
-            empty, scaled = 0.0, minmax_together([lists[i].score for i in group], inside)
+            empty, scaled = 0.0, minmax_together([lists[i].score for i in group], entered)
         else:
             empty, scaled = (
                 np.inf,
-                [np.where(m, lists[i].rank, np.inf) for i, m in zip(group, inside, strict=True)],
+                [np.where(m, lists[i].rank, np.inf) for i, m in zip(group, entered, strict=True)],
             )
         values = dict(zip(group, scaled, strict=True))
         # What one model says of a chunk counts once, however many of its collections hold it.
