@@ -114,29 +114,30 @@ def find_places(slots: Slots, members: Members) -> Places:
     """Give the chunks that enter the fusion a table of their own."""
     queries, width = slots.chunk.shape
     row = np.arange(queries, dtype=np.int64)[:, None]
-    pointer = [row * (width + 1) + one for one in slots.pointer[: len(members.member)]]
+    # What is no member points past the last slot.
+    pointer = [
+        row * (width + 1) + np.where(member, one, width)
+        for one, member in zip(slots.pointer, members.member, strict=False)
+    ]
     found = np.zeros((queries, width + 1), dtype=np.int8)
     for name in sorted(set(members.collection)):
         held = np.zeros((queries, width + 1), dtype=np.bool_)
-        for at, member, own in zip(pointer, members.member, members.collection, strict=True):
+        for at, own in zip(pointer, members.collection, strict=True):
             if own == name:
-                held.ravel()[at[member]] = True
+                held.ravel()[at] = True
         found += held
     brought = found[:, :width] > 0
     nth = np.cumsum(brought, axis=1, dtype=np.int32)
     count = nth[:, -1:] if width else np.zeros((queries, 1), dtype=np.int32)
     places = int(count.max(initial=0))
     across = np.arange(width, dtype=np.int32)
-    # The chunks stand first; each other slot after them and those before it.
-    place = np.where(brought, nth - 1, count + across - nth)
+    # The chunks stand first, the nth at n - 1; each other slot after them and those before it.
+    place = np.empty((queries, width + 1), dtype=np.int64)
+    place[:, :width] = (count + across - nth) + brought * (2 * nth - 1 - count - across)
+    place[:, width] = places
     slot = np.empty((queries, width), dtype=np.int32)
-    slot.ravel()[row * width + place] = across
-    at_place = np.full((queries, width + 1), places, dtype=np.int64)
-    np.copyto(at_place[:, :width], place, where=brought)
-    spot = tuple(
-        row * (places + 1) + np.where(member, at_place.ravel().take(at), places)
-        for at, member in zip(pointer, members.member, strict=True)
-    )
+    slot.ravel()[row * width + place[:, :width]] = across
+    spot = tuple(row * (places + 1) + place.ravel().take(at) for at in pointer)
     return Places(slot, places, spot, np.any(found[:, :width] > 1, axis=1))
 
 
