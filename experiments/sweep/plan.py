@@ -162,7 +162,7 @@ def refuse_mismatch(wanted: StudyPlan, kept: StudyPlan) -> None:
 
 def code_version(base: RetrieverConfig) -> str:
     """Return the version of what turns a configuration into figures."""
-    from retriever.pipeline import VERSION
+    from retriever.batch_run import VERSION
     from retriever.plugins import Subscribers
 
     plugins = Subscribers.of(base.namespace, dict(base.plugins)).identity
