@@ -100,6 +100,60 @@ def test_configuration_and_run_file_are_run_now(assay, gold: Path, tmp_path: Pat
     assert second["candidate"]["kind"] == "imported"
     assert "no configuration" in second["causes"]["reason"]
     assert [row["letter"] for row in found["systems"]["rows"]] == ["a", "b", "c"]
+    # ranx counts as we do: its means are those of the runs.
+    assert found["ranx"]["corrected"] is False
+    for row, record in zip(found["ranx"]["rows"], found["systems"]["rows"], strict=True):
+        for name, figure in row["metrics"].items():
+            assert figure["value"] == pytest.approx(record["metrics"][name]["value"], abs=1e-12)
+
+
+def test_same_configuration_is_evaluated_once_until_asked_for_again(
+    assay, gold: Path, tmp_path: Path, store: Path
+) -> None:
+    one = evaluated(assay, gold, "one")
+    config = tmp_path / "my.yaml"
+    config.write_text("namespace: general\nmerge: {method: rrf}\n")
+    run = tmp_path / "mine.trec"
+    run.write_text("q1 Q0 d0 1 2.0 mine\nq2 Q0 d1 1 2.0 mine\n")
+
+    def compared(*more: object) -> tuple[list[str], str]:
+        made = []
+        for candidate in (config, run):
+            done = assay("compare", one, candidate, "-o", tmp_path / "c", "--no-why", *more)
+            assert done.code == 0, done.err
+            written = json.loads((tmp_path / "c" / "comparison.json").read_text())
+            made.append(written["comparisons"][0]["candidate"])
+        return [c["source"] for c in made], done.out
+
+    def runs() -> int:
+        return len(list((store / "runs").iterdir()))
+
+    assert compared()[0] == ["evaluated", "evaluated"]
+    assert runs() == 2
+    sources, out = compared()
+    assert (sources, runs()) == (["reused", "reused"], 2)
+    assert "mine.trec: the run of" in out
+    assert "was used again" in out
+    assert compared("--again")[0] == ["evaluated", "evaluated"]
+    assert runs() == 4
+    # Other metrics, another configuration and another ranking are other runs.
+    config.write_text(
+        "namespace: general\nmerge: {method: rrf}\nevaluation: {metrics: [ndcg@10]}\n"
+    )
+    run.write_text("q1 Q0 d0 1 2.0 mine\n")
+    assert compared()[0] == ["evaluated", "evaluated"]
+
+
+def test_run_of_an_evaluation_in_the_store_is_used(assay, gold: Path, tmp_path: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    config = tmp_path / "my.yaml"
+    config.write_text("namespace: general\nmerge: {method: rrf}\n")
+    done = assay("evaluate", gold, "--config", config, "--no-track", "--json")
+    assert done.code == 0, done.err
+    made = json.loads(done.out)["run"]
+    found = assay("compare", one, config, "--no-why", "--json", "-o", tmp_path / "c")
+    candidate = json.loads(found.out)["candidate"]
+    assert (candidate["source"], candidate["run"]) == ("reused", made)
 
 
 def test_namespace_that_the_index_cannot_serve_gets_an_index(
