@@ -65,7 +65,7 @@ def compare(
     """Compare runs: figures, significance, what moved and why; judge them by a gate."""
     _refuse_absent([baseline, *candidates])
     from experiments.comparison.compare import compare_runs
-    from experiments.comparison.gate import load_gate
+    from experiments.comparison.gate_file import load_gate
 
     settings = _settings(test, permutations, resamples, seed)
     if out is not None:

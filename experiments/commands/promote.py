@@ -71,7 +71,8 @@ def _judged(
 ) -> tuple[str | None, dict[str, Any]]:
     """Judge a run against the one that has the alias; without one, against itself, and say so."""
     from experiments.comparison.compare import compare_runs
-    from experiments.comparison.gate import judge, load_gate
+    from experiments.comparison.gate import judge
+    from experiments.comparison.gate_file import load_gate
     from experiments.comparison.pairing import pair
     from experiments.recorded import find_run
     from experiments.tracking.registered import run_of_alias
