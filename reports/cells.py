@@ -97,7 +97,12 @@ def causes_of(causes: Mapping[str, Any] | None) -> dict[str, str]:
     if causes is None or "queries" not in causes:
         return {}
     return {
-        query["query_id"]: "; ".join(" with ".join(names) for names in query["causes"])
+        query["query_id"]: "; ".join(
+            [
+                *(" with ".join(names) for names in query["causes"]),
+                *(f"{name} made alone" for name in query.get("made_alone", ())),
+            ]
+        )
         or ("not attributable" if query["reproduced"] else "not reproduced")
         for query in causes["queries"]
     }
