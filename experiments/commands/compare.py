@@ -128,12 +128,12 @@ def _contenders(names: list[str], gold: Path | None, again: bool, quiet: bool) -
     from experiments.comparison.contenders import Workplace, contender
     from retriever.store import store_folder
 
-    warm_up(quiet)
     place = Workplace(
         cache=vector_cache(),
         store=store_folder(),
         new_folder=new_run,
         say=(lambda text: None) if quiet else say,
+        warm_up=lambda: warm_up(quiet),
         again=again,
     )
     found: list[Contender] = []

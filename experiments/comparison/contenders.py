@@ -40,13 +40,15 @@ class Workplace:
     """Where a run is made that is not there yet.
 
     `cache` keeps vectors and `store` everything else, runs in its folder `runs`; `new_folder` names
-    a run's folder there by gold set and what is run. `again` evaluates even what is there already.
+    a run's folder there by gold set and what is run. `warm_up` is called before anything is scored:
+    it loads ranx, which costs seconds. `again` evaluates even what is there already.
     """
 
     cache: Path
     store: Path
     new_folder: NewFolder
     say: Say
+    warm_up: Callable[[], None]
     again: bool = False
 
     def earlier(self, identity: Identity) -> RecordedRun | None:
@@ -115,6 +117,7 @@ def _evaluate_config(
     earlier = place.earlier(identity_of(judged, retriever))
     if earlier is not None:
         return Contender(name, earlier, "reused")
+    place.warm_up()
     with _folder_of(place.new_folder(judged.name, retriever.config.fingerprint)) as out:
         done = evaluate(judged, retriever, out)
     return Contender(name, RecordedRun.open(done.path), "evaluated")
@@ -165,6 +168,7 @@ def _score_file(
     earlier = place.earlier(identity_of_file(judged, imported, settings))
     if earlier is not None:
         return Contender(name, earlier, "reused")
+    place.warm_up()
     with _folder_of(place.new_folder(judged.name, path.stem)) as out:
         done = evaluate_run(judged, imported, settings, out, path.name)
     return Contender(name, RecordedRun.open(done.path), "evaluated")

@@ -325,6 +325,74 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     assert not list(store.rglob("*.pkl"))
 
 
+def test_promoted_run_stands_once_on_the_leaderboard(assay, gold: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = assay("evaluate", gold, "-o", out, *GENERAL, "--json")
+    assert done.code == 0, done.err
+    tracked = json.loads(done.out)["mlflow"]["run_id"]
+    done = assay("promote", out, "--alias", "champion", "--no-gate", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["promoted"]["run_id"] == tracked
+    (board,) = json.loads(assay("leaderboard", "--json").out)["boards"]
+    (row,) = board["rows"]
+    assert (row["run_id"], row["aliases"]) == (tracked, ["champion"])
+
+
+def swapped(run: Path) -> None:
+    """Give the first query's second document its first place."""
+    lines = (run / "run.trec").read_text().splitlines()
+    lines[0], lines[1] = lines[1].replace(" 2 ", " 1 "), lines[0].replace(" 1 ", " 2 ")
+    scores = [line.split()[4] for line in lines[:2]]
+    lines[:2] = [
+        line.replace(f" {score} ", f" {other} ")
+        for line, score, other in zip(lines[:2], scores, reversed(scores), strict=True)
+    ]
+    (run / "run.trec").write_text("".join(f"{line}\n" for line in lines))
+
+
+def flattered(run: Path) -> None:
+    """Claim a better mean than the queries have."""
+    record = json.loads((run / "run.json").read_text())
+    record["metrics"]["ndcg@10"]["value"] = 0.999
+    (run / "run.json").write_text(json.dumps(record))
+
+
+def test_promotion_is_refused_when_the_run_was_tampered_with(
+    assay, gold: Path, store: Path
+) -> None:
+    one = evaluated(assay, gold, "one")
+    swapped(one)
+    flattered(one)
+    done = assay("promote", one, "--alias", "champion", "--no-gate")
+    assert done.code == 2
+    assert "does not give what the run recorded: ndcg@10 0.999000 recorded, " in done.err
+    assert "other rankings for 1 (q1) of 4 queries" in done.err
+    assert done.out == ""
+    # Neither a run nor a model has come to be.
+    assert not (store / "mlflow.db").exists()
+
+
+def test_promotion_is_refused_when_the_index_is_damaged(assay, gold: Path, store: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    index = Path(json.loads((one / "run.json").read_text())["index"]["path"])
+    file = max(index.rglob("*.faiss"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    done = assay("promote", one, "--alias", "champion", "--no-gate")
+    assert done.code == 2
+    assert file.name in done.err
+    assert not (store / "mlflow.db").exists()
+
+
+def test_promotion_is_refused_when_the_gold_set_has_gone(assay, gold: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    gold.rename(gold.with_name("moved"))
+    done = assay("promote", one, "--alias", "champion", "--no-gate")
+    assert done.code == 2
+    assert "give --gold FOLDER" in done.err
+
+
 def test_leaderboard_orders_runs_by_gold_set(assay, gold: Path, tmp_path: Path) -> None:
     assert assay("leaderboard").code == 2
     for name, sets in (("one", []), ("other", ["--set", "route.recall_top_k=1"])):
