@@ -63,7 +63,7 @@ def run_digest(folder: Path) -> str:
 
 
 def run_with_tag(tag: str, value: str) -> str | None:
-    """Return the latest finished run, of any experiment, that has a tag of this value; None without one.
+    """Return the latest finished run of any experiment whose tag has this value; None without one.
 
     `value` is taken as it is: it must hold no quotes. Raises InputError where MLflow refuses.
     """
