@@ -1,7 +1,8 @@
 """What a run was made of. Two evaluations of one identity write the same bytes, so one is enough.
 
-Timings apart, a run follows from the gold set, the index, the configuration (the metrics asked for
-are part of it), the models, what the plugins know, and the code. Its record holds a digest of each.
+Timings apart, a run follows from the gold set with its images, the index, the configuration (the
+metrics asked for are part of it), the models, what the plugins know, and the code. Its record holds
+a digest of each.
 """
 
 import hashlib
@@ -35,6 +36,8 @@ def identity_of(gold: "GoldSet", retriever: "Retriever") -> Identity:
     subscribers = Subscribers.of(config.namespace, dict(config.plugins))
     return {
         "gold": gold.digest,
+        # The gold set says where an image is, not what it shows.
+        "images": _digest([_file_digest(file) for file in _images(gold)]),
         "index": retriever.index.manifest.fingerprint,
         "config": config.fingerprint,
         "models": _digest(retriever.model_fingerprints()),
@@ -72,6 +75,12 @@ def code_digest() -> str:
             version = "absent"
         found.update(f"{name} {version}\0".encode())
     return found.hexdigest()
+
+
+def _images(gold: "GoldSet") -> list[Path]:
+    """Return the images of the queries that are there; one that is not fails in the search."""
+    files = (gold.path / query.image for query in gold.queries.values() if query.image)
+    return [file for file in files if file.is_file()]
 
 
 def _digest(value: object) -> str:

@@ -4,7 +4,8 @@ Two questions are asked of each difference, by two replays of the queries that m
 
 - put back: does the candidate without this difference undo the move? Then it is a cause.
 - made alone: does the baseline with this difference only make the whole move? Then it would have
-  sufficed, and something else did the same: putting either back leaves the other at work.
+  sufficed. Where putting it back does not undo the move all the same, something else does the same
+  or keeps part of it in place.
 
 A move is undone where a lost query scores at least what it had and a gained one at most that; made
 where it goes at least as far. Where no difference undoes a move when put back alone, every two are.
