@@ -23,6 +23,7 @@ from experiments.diagnosis.findings import (
 )
 from experiments.diagnosis.imported import judge_ranking, read_gold_corpus
 from experiments.diagnosis.judging import Judge, cutoff_of
+from experiments.identity import identity_of, identity_of_file
 from experiments.metrics import (
     LINKING,
     Measure,
@@ -124,6 +125,7 @@ def evaluate(
         "config": {"fingerprint": retriever.config.fingerprint},
         # What the plugins know (a lexicon with its overlays), whatever the files are called.
         "knowledge": _knowledge(retriever.config),
+        "identity": identity_of(gold, retriever),
         "latency_ms": _latency(retriever, gold, latency) if latency else None,
     }
 
@@ -227,6 +229,7 @@ def evaluate_run(
         },
         "index": None,
         "config": None,
+        "identity": identity_of_file(gold, run, settings),
         "latency_ms": None,
     }
     answers.findings = judge_ranking(gold, answers.rankings, corpus, settings)

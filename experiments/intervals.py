@@ -136,7 +136,8 @@ def _resampled_means(table: Floats, resamples: int, seed: int) -> Floats:
     means = np.empty((len(table), resamples))
     for start in range(0, resamples, block):
         rows = min(block, resamples - start)
-        cells = rng.integers(0, n, size=(rows, n)) + first_cell[:rows]
+        cells = rng.integers(0, n, size=(rows, n))
+        cells += first_cell[:rows]
         counts = np.bincount(cells.ravel(), minlength=rows * n).reshape(rows, n)
         sums = np.einsum("cn,rn->cr", table, counts.astype(np.float64))
         means[:, start : start + rows] = sums / n

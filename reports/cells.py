@@ -14,6 +14,8 @@ __all__ = [
     "moved",
     "p_text",
     "path",
+    "provenance",
+    "ranx_note",
     "short",
     "signed",
     "stage",
@@ -95,7 +97,12 @@ def causes_of(causes: Mapping[str, Any] | None) -> dict[str, str]:
     if causes is None or "queries" not in causes:
         return {}
     return {
-        query["query_id"]: "; ".join(" with ".join(names) for names in query["causes"])
+        query["query_id"]: "; ".join(
+            [
+                *(" with ".join(names) for names in query["causes"]),
+                *(f"{name} made alone" for name in query.get("made_alone", ())),
+            ]
+        )
         or ("not attributable" if query["reproduced"] else "not reproduced")
         for query in causes["queries"]
     }
@@ -169,3 +176,25 @@ def system_cells(row: Mapping[str, Any]) -> list[str]:
     figures = row["metrics"].values()
     values = [f"{short(f['value'])} {''.join(sorted(f['better_than']))}".strip() for f in figures]
     return [row["letter"], row["label"], *values]
+
+
+def ranx_note(ranx: Mapping[str, Any]) -> str:
+    """Say what the table of ranx.compare rests on, and what it leaves out."""
+    note = (
+        f"ranx {ranx['version']} compare: {ranx['test']} of all pairs over {ranx['queries']} "
+        f"queries. A letter marks a run that is worse with p ≤ {ranx['level']:g}; its p-values are "
+        "not corrected for their number."
+    )
+    left_out = ", ".join(ranx["left_out"])
+    return f"{note} Not computed by ranx: {left_out}." if left_out else note
+
+
+def provenance(comparison: Mapping[str, Any]) -> list[str]:
+    """Say of which runs an earlier evaluation was used again."""
+    runs = [comparison["baseline"], *(found["candidate"] for found in comparison["comparisons"])]
+    return [
+        f"{run['label']}: the run of {run['created']} was used again, {run['run']} "
+        "(--again evaluates anew)"
+        for run in runs
+        if run.get("source") == "reused"
+    ]

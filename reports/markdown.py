@@ -11,6 +11,8 @@ from reports.cells import (
     differences,
     figure_cells,
     left_over,
+    provenance,
+    ranx_note,
     short,
     stage,
     system_cells,
@@ -33,6 +35,10 @@ def to_markdown(comparison: Comparison) -> str:
         parts += _markdown_of(base, found, comparison)
     if comparison["systems"]:
         parts.append(("", _systems_lines(comparison["systems"])))
+    if comparison.get("ranx"):
+        parts.append(("ranx's table", _ranx_lines(comparison["ranx"])))
+    if used_again := provenance(comparison):
+        parts.append(("runs used again", [*(f"{_md(line)}  " for line in used_again), ""]))
     room = LONGEST_MARKDOWN - 200
     whole = "\n".join(line for _, lines in parts for line in lines)
     if len(whole) <= room:
@@ -150,6 +156,14 @@ def _systems_lines(systems: Mapping[str, Any]) -> list[str]:
         f"{systems['tests']} tests)."
     )
     return ["### All runs", "", *_table(["", "run", *names], cells), "", note, ""]
+
+
+def _ranx_lines(ranx: Mapping[str, Any]) -> list[str]:
+    if "reason" in ranx:
+        return ["### By ranx", "", f"No table: {_md(ranx['reason'])}", ""]
+    rows = [system_cells(row) for row in ranx["rows"]]
+    head = ["", "run", *ranx["rows"][0]["metrics"]]
+    return ["### By ranx", "", *_table(head, rows), "", _md(ranx_note(ranx), 2000), ""]
 
 
 def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

@@ -9,6 +9,8 @@ from reports.cells import (
     cut,
     figure_cells,
     left_over,
+    provenance,
+    ranx_note,
     short,
     stage,
     system_cells,
@@ -22,7 +24,7 @@ Comparison = Mapping[str, Any]
 
 def to_text(comparison: Comparison) -> str:
     """Return what a terminal shows."""
-    lines: list[str] = []
+    lines = [*provenance(comparison)]
     for found in comparison["comparisons"]:
         lines += _text_of(comparison["baseline"]["label"], found, comparison)
     if comparison["systems"]:
@@ -33,6 +35,11 @@ def to_text(comparison: Comparison) -> str:
         lines.append(
             f"a letter marks a run that is significantly worse (Holm over {systems['tests']} tests)"
         )
+    ranx = comparison.get("ranx")
+    if ranx and "reason" in ranx:
+        lines += ["", f"no table by ranx: {ranx['reason']}"]
+    elif ranx:
+        lines += ["", ranx["table"], ranx_note(ranx)]
     return "\n".join(lines)
 
 

@@ -7,7 +7,17 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from reports.cells import causes_of, differences, moved, p_text, path, short, signed
+from reports.cells import (
+    causes_of,
+    differences,
+    moved,
+    p_text,
+    path,
+    provenance,
+    ranx_note,
+    short,
+    signed,
+)
 from reports.faults import InputError
 from reports.page import render_page
 
@@ -49,6 +59,8 @@ def to_html(comparison: Comparison) -> str:
         styles=("regression.css",),
         context={
             "comparison": comparison,
+            "provenance": provenance(comparison),
+            "ranx_note": ranx_note,
             "views": views,
             "short": short,
             "signed": signed,

@@ -101,6 +101,23 @@ class Retriever:
             for search in (("bm25", "dense") if collection.text else ("dense",))
         )
 
+    def model_fingerprints(self) -> dict[str, str]:
+        """Return what each model is, by the collection or `rerank POLICY` that it serves.
+
+        A cross-encoder of a policy that the configuration does not choose is told by its name
+        alone: to read its files might mean to download them.
+        """
+        pipeline, asked = self._pipeline, self.config.rerank_merged.rerank_policy
+        policy = asked or ("general" if self.config.namespace == GENERAL else "domain")
+        found = {
+            name: encoder.fingerprint
+            for name, encoder in sorted(pipeline.encoders.items())
+            if name in self.index.collections
+        }
+        for name, cross in sorted(pipeline.rerankers.items()):
+            found[f"rerank {name}"] = cross.fingerprint if name == policy else cross.name
+        return found
+
     def encoder_name(self, collection: str) -> str:
         """Name of the model that serves a collection."""
         return self._pipeline.encoders[collection].name

@@ -7,7 +7,7 @@ import typer
 
 from experiments.commands.opening import new_run, vector_cache
 from experiments.commands.options import NEGATIVE, Json
-from experiments.commands.terminal import phase, print_json, say, warm_up
+from experiments.commands.terminal import phase, print_json, say, waiting, warm_up
 from experiments.counting import counted
 
 if TYPE_CHECKING:
@@ -52,6 +52,10 @@ def compare(
     ] = 10_000,
     seed: Annotated[int, typer.Option("--seed", min=0)] = 0,
     movers: Annotated[int, typer.Option("--movers", min=0, help="Moved queries to list.")] = 20,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Evaluate anew what an earlier evaluation has left already."),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="The folder of the comparison; one there is replaced."),
@@ -61,24 +65,27 @@ def compare(
     """Compare runs: figures, significance, what moved and why; judge them by a gate."""
     _refuse_absent([baseline, *candidates])
     from experiments.comparison.compare import compare_runs
-    from experiments.comparison.gate import load_gate
+    from experiments.comparison.gate_file import load_gate
 
     settings = _settings(test, permutations, resamples, seed)
     if out is not None:
         _refuse_foreign(out)
     rules = load_gate(gate) if gate is not None else None
-    contenders = _contenders([baseline, *candidates], gold, as_json)
+    contenders = _contenders([baseline, *candidates], gold, again, as_json)
     runs = [one.run for one in contenders]
     phase(f"comparing {counted(len(runs), 'run')}", as_json)
     made = compare_runs(
         runs[0],
         runs[1:],
         labels=[one.label for one in contenders],
+        sources=[one.source for one in contenders],
         settings=settings,
         metric=metric,
         shared_queries=shared_queries,
         most_movers=movers,
     )
+    if len(runs) > 2:
+        made["ranx"] = _ranx(runs, [one.label for one in contenders], shared_queries, as_json)
     for run, found in zip(runs[1:], made["comparisons"], strict=True):
         if why:
             phase(f"trying the differences of {run.path}", as_json)
@@ -116,26 +123,36 @@ def _settings(test: str, permutations: int, resamples: int, seed: int) -> "Setti
     return Settings(test=test, permutations=permutations, resamples=resamples, seed=seed)  # type: ignore[arg-type]
 
 
-def _contenders(names: list[str], gold: Path | None, quiet: bool) -> "list[Contender]":
+def _contenders(names: list[str], gold: Path | None, again: bool, quiet: bool) -> "list[Contender]":
     """Find or make every run; the first is the baseline of the others."""
-    from experiments.comparison.contenders import contender
+    from experiments.comparison.contenders import Workplace, contender
     from retriever.store import store_folder
 
-    warm_up(quiet)
+    place = Workplace(
+        cache=vector_cache(),
+        store=store_folder(),
+        new_folder=new_run,
+        say=(lambda text: None) if quiet else say,
+        warm_up=lambda: warm_up(quiet),
+        again=again,
+    )
     found: list[Contender] = []
     for name in names:
-        found.append(
-            contender(
-                name,
-                baseline=found[0].run if found else None,
-                gold=gold,
-                cache=vector_cache(),
-                store=store_folder(),
-                new_folder=new_run,
-                say=(lambda text: None) if quiet else say,
-            )
-        )
+        baseline = found[0].run if found else None
+        found.append(contender(name, baseline=baseline, gold=gold, place=place))
     return found
+
+
+def _ranx(runs: list[Any], labels: list[str], shared_queries: bool, quiet: bool) -> dict[str, Any]:
+    """Return ranx's own table of the runs, or why there is none."""
+    from experiments.comparison.ranx_table import ranx_table
+    from retriever.files import InputError
+
+    try:
+        with waiting("ranx compares (the first time it compiles: 1 minute)", quiet):
+            return ranx_table(runs, labels, shared_queries=shared_queries)
+    except InputError as error:
+        return {"reason": str(error)}
 
 
 def _causes(

@@ -19,11 +19,15 @@ def promote(
         Path | None,
         typer.Option("--gate", help="Rules against the run that has the alias now."),
     ] = None,
+    gold: Annotated[
+        Path | None,
+        typer.Option("--gold", help="Where the gold set is; default: where the run's was."),
+    ] = None,
     no_gate: Annotated[bool, typer.Option("--no-gate", help="Promote without one.")] = False,
     experiment: Annotated[str, typer.Option("--experiment", help="MLflow experiment.")] = "assay",
     as_json: Json = False,
 ) -> None:
-    """Register a run's configuration as a version of the MLflow model, if its gate passes."""
+    """Register a run's configuration as an MLflow model, if its gate passes and a replay agrees."""
     from experiments.recorded import find_run
     from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
     from experiments.tracking.promotion import promote as register
@@ -43,6 +47,8 @@ def promote(
     summary |= {"gate": verdict, "promoted": None}
     if verdict is None or verdict["passed"]:
         tags = {"assay.config": str(found.record["config"]["fingerprint"])}
+        if not as_json:
+            say("asking the gold set again, of the model in a process of its own")
         tags |= {"assay.gate": str(gate), "assay.against": against or ""} if gate else {}
         done = register(
             found,
@@ -51,6 +57,7 @@ def promote(
             run_id=_run_id(run, found),
             experiment=experiment,
             tags=tags,
+            gold=gold,
         )
         summary["promoted"] = {
             "model": done.model,
@@ -71,7 +78,8 @@ def _judged(
 ) -> tuple[str | None, dict[str, Any]]:
     """Judge a run against the one that has the alias; without one, against itself, and say so."""
     from experiments.comparison.compare import compare_runs
-    from experiments.comparison.gate import judge, load_gate
+    from experiments.comparison.gate import judge
+    from experiments.comparison.gate_file import load_gate
     from experiments.comparison.pairing import pair
     from experiments.recorded import find_run
     from experiments.tracking.registered import run_of_alias

@@ -1,17 +1,23 @@
 """Why queries moved between two runs: each difference of the configurations is tried by replay.
 
-Of the candidate's configuration one difference at a time is put back to the baseline's value and
-the moved queries are asked again; where no single one suffices, every two. A difference is a cause
-of a query's move when putting it back alone undoes the move: a loss is made good, a gain is gone.
-Two differences that each suffice are both named. Nothing else is called a cause.
+Two questions are asked of each difference, by two replays of the queries that moved:
+
+- put back: does the candidate without this difference undo the move? Then it is a cause.
+- made alone: does the baseline with this difference only make the whole move? Then it would have
+  sufficed. Where putting it back does not undo the move all the same, something else does the same
+  or keeps part of it in place.
+
+A move is undone where a lost query scores at least what it had and a gained one at most that; made
+where it goes at least as far. Where no difference undoes a move when put back alone, every two are.
+Several that each suffice are all named. Nothing else is called a cause.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +36,7 @@ __all__ = ["INDEX", "Unit", "attribute", "units_of"]
 
 Floats = npt.NDArray[np.float64]
 Booleans = npt.NDArray[np.bool_]
+T = TypeVar("T")
 
 # Everything that makes another index (cutting, tokens, models, ingest) goes back together.
 INDEX = "index"
@@ -42,34 +49,36 @@ MOST_PAIRS = 200
 
 @dataclass(frozen=True)
 class Unit:
-    """One difference that can be put back: its name and the values that the baseline has."""
+    """One difference of two configurations: its name and the values that each of them has."""
 
     name: str
-    overrides: Mapping[str, Any]
+    baseline: Mapping[str, Any]
+    candidate: Mapping[str, Any]
 
 
 def units_of(
     baseline: RetrieverConfig, candidate: RetrieverConfig, *, same_index: bool
 ) -> list[Unit]:
-    """Return the differences of two configurations that can be put back.
+    """Return the differences of two configurations that can be put back, or made alone.
 
     A mapping whose keys are data (merge.weights) is one difference. What belongs to the index is
     one, `index`, where the indexes differ, and none where they do not. Scoring is none.
     """
     trees = (baseline.model_dump(mode="json"), candidate.model_dump(mode="json"))
-    of_index: dict[str, Any] = {}
+    of_index: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
     found: dict[str, Unit] = {}
     for path in difference(baseline, candidate):
         if path.startswith(_SCORING):
             continue
         name = next((data for data in _DATA if path.startswith(data)), None) or _shared(path, trees)
-        value = _at(trees[0], name)
+        values = [{name: _at(tree, name)} for tree in trees]
         if name.startswith(_OF_INDEX):
-            of_index[name] = value
+            for side, value in zip(of_index, values, strict=True):
+                side.update(value)
         else:
-            found[name] = Unit(name, {name: value})
+            found[name] = Unit(name, *values)
     units = list(found.values())
-    return units if same_index else [*units, Unit(INDEX, of_index)]
+    return units if same_index else [*units, Unit(INDEX, *of_index)]
 
 
 def _shared(path: str, trees: Sequence[Mapping[str, Any]]) -> str:
@@ -118,23 +127,29 @@ def attribute(
     alike = (np.abs(trial.scores(()) - after) <= TIE) & (np.abs(trial.baseline() - before) <= TIE)
 
     untried: dict[str, str] = {}
+    loss = after < before
     singles: dict[str, Booleans] = {}
+    alone: dict[str, Booleans] = {}
     for unit in trial.units:
-        undone = _undone(trial, (unit,), before, after, untried)
-        if undone is not None:
-            singles[unit.name] = undone & alike
-    explained = _any(singles.values(), len(moved))
+        now = _try(untried, unit.name, trial.scores, (unit,))
+        if now is not None:
+            singles[unit.name] = _reaches(before, now, loss) & alike
+        now = _try(untried, f"{unit.name} alone", trial.made, unit)
+        if now is not None:
+            alone[unit.name] = _reaches(now, after, loss) & alike
+    undone = _any(singles.values(), len(moved))
     tried = [unit for unit in trial.units if unit.name in singles]
-    every_pair = list(combinations(tried, 2)) if (alike & ~explained).any() else []
+    every_pair = list(combinations(tried, 2)) if (alike & ~undone).any() else []
     doubles: dict[tuple[str, ...], Booleans] = {}
     for a, b in every_pair[:most_pairs]:
-        undone = _undone(trial, (a, b), before, after, untried)
-        if undone is not None:
-            doubles[a.name, b.name] = undone & alike & ~explained
+        now = _try(untried, f"{a.name} + {b.name}", trial.scores, (a, b))
+        if now is not None:
+            doubles[a.name, b.name] = _reaches(before, now, loss) & alike & ~undone
 
     causes: dict[tuple[str, ...], Booleans] = {**{(n,): u for n, u in singles.items()}, **doubles}
-    explained = _any(causes.values(), len(moved))
-    loss = after < before
+    explained = _any([*causes.values(), *alone.values()], len(moved))
+    # What putting it back shows already needs no second proof.
+    extra = {name: made & ~singles.get(name, ~made) for name, made in alone.items()}
     return {
         "metric": str(measure),
         "differences": [unit.name for unit in trial.units],
@@ -143,13 +158,15 @@ def attribute(
         "losses": _counts(loss, explained, alike),
         "gains": _counts(~loss, explained, alike),
         "totals": _totals(causes, loss),
-        "summary": _summary(causes, loss),
+        "made_alone": _totals({(name,): made for name, made in extra.items()}, loss),
+        "summary": _summary(causes, extra, loss),
         "queries": [
             {
                 "query_id": query_id,
                 "difference": float(after[i] - before[i]),
                 "reproduced": bool(alike[i]),
                 "causes": [list(names) for names, undone in causes.items() if undone[i]],
+                "made_alone": [name for name, made in extra.items() if made[i]],
             }
             for i, query_id in enumerate(query_ids)
         ],
@@ -203,10 +220,17 @@ class _Trial:
 
     def scores(self, put_back: Sequence[Unit]) -> Floats:
         """Figures of the candidate with some differences put back; InputError if refused."""
-        overrides = {path: value for unit in put_back for path, value in unit.overrides.items()}
+        overrides = {path: value for unit in put_back for path, value in unit.baseline.items()}
         config = self.candidate_retriever.config.with_overrides(overrides)
         on_baseline = any(unit.name == INDEX for unit in put_back)
         retriever = self.baseline_retriever if on_baseline else self.candidate_retriever
+        return self._ask(retriever.with_config(config), self.depths[1])
+
+    def made(self, unit: Unit) -> Floats:
+        """Figures of the baseline with one difference made; InputError if refused."""
+        config = self.baseline_retriever.config.with_overrides(unit.candidate)
+        on_candidate = unit.name == INDEX
+        retriever = self.candidate_retriever if on_candidate else self.baseline_retriever
         return self._ask(retriever.with_config(config), self.depths[1])
 
     def _ask(self, retriever: Retriever, depth: int) -> Floats:
@@ -226,21 +250,21 @@ def _index_of(run: RecordedRun) -> str:
     return str(run.record["index"]["fingerprint"])
 
 
-def _undone(
-    trial: _Trial,
-    units: Sequence[Unit],
-    before: Floats,
-    after: Floats,
-    untried: dict[str, str],
-) -> Booleans | None:
-    """Mark the queries whose move is undone; None, the reason noted, where it cannot be tried."""
+def _try(
+    untried: dict[str, str], name: str, ask: Callable[[T], Floats], argument: T
+) -> Floats | None:
+    """Return the figures of a replay; None, the reason noted, where it cannot be tried."""
     try:
-        now = trial.scores(units)
+        return ask(argument)
     except InputError as error:
-        untried[" + ".join(unit.name for unit in units)] = str(error)
+        untried[name] = str(error)
         return None
-    undone: Booleans = np.where(after < before, now >= before - TIE, now <= before + TIE)
-    return undone
+
+
+def _reaches(least: Floats, value: Floats, loss: Booleans) -> Booleans:
+    """Mark where a loss brings at least `least` to `value`, and a gain at most."""
+    reached: Booleans = np.where(loss, value >= least - TIE, value <= least + TIE)
+    return reached
 
 
 def _any(columns: Iterable[Booleans], width: int) -> Booleans:
@@ -273,8 +297,10 @@ def _totals(causes: Mapping[tuple[str, ...], Booleans], loss: Booleans) -> list[
     return sorted(rows, key=lambda row: (-row["losses"] - row["gains"], row["cause"]))
 
 
-def _summary(causes: Mapping[tuple[str, ...], Booleans], loss: Booleans) -> list[str]:
-    """Say it: `merge.rrf_k explains 14 of 19 losses`."""
+def _summary(
+    causes: Mapping[tuple[str, ...], Booleans], extra: Mapping[str, Booleans], loss: Booleans
+) -> list[str]:
+    """Say it: `merge.rrf_k explains 14 of 19 losses`, and what it makes alone beyond those."""
     lines = []
     for one, more, of_kind in (("loss", "losses", loss), ("gain", "gains", ~loss)):
         total = int(of_kind.sum())
@@ -283,6 +309,13 @@ def _summary(causes: Mapping[tuple[str, ...], Booleans], loss: Booleans) -> list
         lines += [
             f"{' with '.join(names)} explains {count} of {total} {kind}"
             for names, count in counts.most_common()
+            if count
+        ]
+        sufficient = Counter({name: int((made & of_kind).sum()) for name, made in extra.items()})
+        lines += [
+            f"{name} made alone brings about {count} of {total} {kind} that putting it back alone "
+            "does not undo"
+            for name, count in sufficient.most_common()
             if count
         ]
     return lines

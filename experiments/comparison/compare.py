@@ -29,6 +29,7 @@ def compare_runs(
     candidates: Sequence[RecordedRun],
     *,
     labels: Sequence[str] | None = None,
+    sources: Sequence[str] | None = None,
     settings: Settings | None = None,
     metric: str | None = None,
     shared_queries: bool = False,
@@ -36,12 +37,15 @@ def compare_runs(
 ) -> Comparison:
     """Compare each candidate with the baseline and, where there are several, all with each other.
 
-    Returns what comparison.json holds (docs/commands.md). Two families of tests are adjusted by
-    Holm, each over all candidates: measures over all queries, and measures by type. `metric` is
-    what movers and the verdict are about. Raises InputError as `pair` does.
+    Returns what comparison.json holds (docs/commands.md); causes, gates and ranx's table are added
+    by others and None here. Two families of tests are adjusted by Holm, each over all candidates:
+    measures over all queries, and measures by type. `metric` is what movers and the verdict are
+    about. `labels` and `sources` (given, evaluated or reused) name the runs, the baseline first.
+    Raises InputError as `pair` does.
     """
     chosen = settings or Settings()
     names = list(labels or [str(run.path) for run in (baseline, *candidates)])
+    come_from = list(sources or ["given"] * len(names))
     pairings = [pair(baseline, run, shared_queries=shared_queries) for run in candidates]
     tables = [figures(pairing, chosen) for pairing in pairings]
     overall, overall_tests = adjusted([table for table, _ in tables])
@@ -56,14 +60,18 @@ def compare_runs(
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "settings": chosen.to_json(),
         "families": {"overall": overall_tests, "by_type": type_tests},
-        "baseline": about(baseline, names[0]),
+        "baseline": about(baseline, names[0], come_from[0]),
         "comparisons": [
-            _one(pairing, names[i + 1], overall[i], by_type[i], chosen, metric, most_movers)
-            for i, pairing in enumerate(pairings)
+            {
+                "candidate": about(pairing.candidate, names[i], come_from[i]),
+                **_one(pairing, overall[i - 1], by_type[i - 1], chosen, metric, most_movers),
+            }
+            for i, pairing in enumerate(pairings, start=1)
         ],
         "systems": _systems(baseline, candidates, names, chosen, shared_queries)
         if len(candidates) > 1
         else None,
+        "ranx": None,
     }
 
 
@@ -84,7 +92,6 @@ def primary_of(measures: Sequence[Measure], asked: str | None) -> Measure:
 
 def _one(
     pairing: Pairing,
-    label: str,
     overall: Mapping[str, Figure],
     by_type: Mapping[str, Mapping[str, Figure]],
     settings: Settings,
@@ -94,7 +101,6 @@ def _one(
     primary = primary_of(pairing.measures, metric)
     found = resolutions(pairing, settings)
     return {
-        "candidate": about(pairing.candidate, label),
         "metric": str(primary),
         "headline": _headline(pairing, overall, str(primary), settings, found),
         "queries": len(pairing.baseline_rows),

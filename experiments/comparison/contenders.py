@@ -4,13 +4,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from experiments.comparison.reuse import find_made
+from experiments.identity import Identity, identity_of, identity_of_file
 from experiments.recorded import RecordedRun, find_run
 from gold import GoldSet, load, read_run
 from retriever.config import PRESETS, EvaluationConfig, RetrieverConfig, difference, load_config
 from retriever.files import InputError
 
-__all__ = ["Contender", "contender"]
+__all__ = ["Contender", "Workplace", "contender"]
 
 Say = Callable[[str], object]
 NewFolder = Callable[[str, str], Path]
@@ -21,21 +24,40 @@ _OF_INDEX = ("index.", "models", "plugins.biomed.ingest.", "plugins.biomed.lexic
 
 @dataclass(frozen=True)
 class Contender:
-    """A run with the name it was asked for by."""
+    """A run with the name it was asked for by, and where it came from.
+
+    `source` is `given` (a run was named), `evaluated` (now), or `reused`: evaluated earlier with
+    the same gold set, index, configuration, models and code.
+    """
 
     label: str
     run: RecordedRun
+    source: Literal["given", "evaluated", "reused"] = "given"
+
+
+@dataclass(frozen=True)
+class Workplace:
+    """Where a run is made that is not there yet.
+
+    `cache` keeps vectors and `store` everything else, runs in its folder `runs`; `new_folder` names
+    a run's folder there by gold set and what is run. `warm_up` is called before anything is scored:
+    it loads ranx, which costs seconds. `again` evaluates even what is there already.
+    """
+
+    cache: Path
+    store: Path
+    new_folder: NewFolder
+    say: Say
+    warm_up: Callable[[], None]
+    again: bool = False
+
+    def earlier(self, identity: Identity) -> RecordedRun | None:
+        """Return a run of the store that was made of the same things, unless all are made anew."""
+        return None if self.again else find_made(self.store / "runs", identity)
 
 
 def contender(
-    name: str,
-    *,
-    baseline: RecordedRun | None,
-    gold: Path | None,
-    cache: Path,
-    store: Path,
-    new_folder: NewFolder,
-    say: Say,
+    name: str, *, baseline: RecordedRun | None, gold: Path | None, place: Workplace
 ) -> Contender:
     """Return the run that a command's argument stands for, made now where it is not one yet.
 
@@ -50,10 +72,15 @@ def contender(
         return Contender(name, find_run(name))
     judged = _gold(name, baseline, gold)
     if is_preset or path.suffix.lower() in (".yaml", ".yml"):
-        run = _evaluate_config(name, judged, baseline, cache, store, new_folder, say)
+        found = _evaluate_config(name, judged, baseline, place)
     else:
-        run = _score_file(path, judged, baseline, new_folder, say)
-    return Contender(name, run)
+        found = _score_file(name, judged, baseline, place)
+    if found.source == "reused":
+        made, at = found.run.record["created"], found.run.path
+        place.say(f"{name}: the same was evaluated at {made}, used again: {at} (--again: anew)")
+    else:
+        place.say(f"{name}: evaluated now: {found.run.path}")
+    return found
 
 
 def _gold(name: str, baseline: RecordedRun | None, gold: Path | None) -> GoldSet:
@@ -70,14 +97,8 @@ def _gold(name: str, baseline: RecordedRun | None, gold: Path | None) -> GoldSet
 
 
 def _evaluate_config(
-    name: str,
-    judged: GoldSet,
-    baseline: RecordedRun | None,
-    cache: Path,
-    store: Path,
-    new_folder: NewFolder,
-    say: Say,
-) -> RecordedRun:
+    name: str, judged: GoldSet, baseline: RecordedRun | None, place: Workplace
+) -> Contender:
     from experiments.evaluate import evaluate, measures_of
     from retriever import Index, Retriever, build_index
     from retriever.ingest.build import fingerprint_of
@@ -88,15 +109,18 @@ def _evaluate_config(
     if shared is not None:
         index = Index.open(shared)
     else:
-        folder = store / "indexes" / fingerprint_of(judged.path, config)[:16]
-        report = build_index(judged.path, folder, config, cache=cache)
+        folder = place.store / "indexes" / fingerprint_of(judged.path, config)[:16]
+        report = build_index(judged.path, folder, config, cache=place.cache)
         index = report.index
-        say(f"{name}: another index than the baseline's: {folder}")
-    retriever = Retriever.open(index, config, cache=cache)
-    with _folder_of(new_folder(judged.name, config.fingerprint)) as out:
+        place.say(f"{name}: another index than the baseline's: {folder}")
+    retriever = Retriever.open(index, config, cache=place.cache)
+    earlier = place.earlier(identity_of(judged, retriever))
+    if earlier is not None:
+        return Contender(name, earlier, "reused")
+    place.warm_up()
+    with _folder_of(place.new_folder(judged.name, retriever.config.fingerprint)) as out:
         done = evaluate(judged, retriever, out)
-    say(f"{name}: evaluated now: {done.path}")
-    return RecordedRun.open(done.path)
+    return Contender(name, RecordedRun.open(done.path), "evaluated")
 
 
 @contextmanager
@@ -127,14 +151,11 @@ def _baseline_index(config: RetrieverConfig, baseline: RecordedRun | None) -> Pa
 
 
 def _score_file(
-    path: Path,
-    judged: GoldSet,
-    baseline: RecordedRun | None,
-    new_folder: NewFolder,
-    say: Say,
-) -> RecordedRun:
+    name: str, judged: GoldSet, baseline: RecordedRun | None, place: Workplace
+) -> Contender:
     from experiments.evaluate import evaluate_run
 
+    path = Path(name)
     imported = read_run(path)
     settings = EvaluationConfig()
     if baseline is not None:
@@ -144,7 +165,10 @@ def _score_file(
             metrics=tuple(baseline.record["metrics"]),
             relevant_from=baseline.record["gold"]["relevant_from"],
         )
-    with _folder_of(new_folder(judged.name, path.stem)) as out:
+    earlier = place.earlier(identity_of_file(judged, imported, settings))
+    if earlier is not None:
+        return Contender(name, earlier, "reused")
+    place.warm_up()
+    with _folder_of(place.new_folder(judged.name, path.stem)) as out:
         done = evaluate_run(judged, imported, settings, out, path.name)
-    say(f"{path}: scored now: {done.path}")
-    return RecordedRun.open(done.path)
+    return Contender(name, RecordedRun.open(done.path), "evaluated")

@@ -9,12 +9,16 @@ from retriever.files import InputError
 __all__ = ["about", "what_differs"]
 
 
-def about(run: RecordedRun, label: str) -> dict[str, Any]:
-    """Return what identifies a run: label, folder, digests, counts of what failed over."""
+def about(run: RecordedRun, label: str, source: str) -> dict[str, Any]:
+    """Return what identifies a run: label, folder, digests, counts of what failed over.
+
+    `source` is given, evaluated or reused: how the comparison came by it.
+    """
     record = run.record
     return {
         "label": label,
         "run": str(run.path),
+        "source": source,
         "kind": record["kind"],
         "created": record["created"],
         "gold": {k: record["gold"][k] for k in ("name", "version", "split", "level", "digest")},

@@ -1,19 +1,5 @@
 """Gates: rules over a comparison, each with its verdict and the numbers it rests on.
 
-    alpha: 0.05
-    rules:
-      - rule: no_significant_drop
-        metric: ndcg@10
-      - rule: max_drop_by_type
-        metric: ndcg@10
-        at_most: 0.03
-      - rule: critical_stay_ok
-      - rule: at_least
-        metric: hit@5
-        value: 0.8
-      - rule: no_fallbacks
-        events: [cross_encoder_fallback]
-
 A significance rule asks one question, "did it drop", so it tests one side. All rules of that kind
 in a file share `alpha` by Holm: a gate of any size lets a harmless change pass with probability
 1 - alpha or more.
@@ -21,95 +7,24 @@ in a file share `alpha` by Holm: a gate of any size lets a harmless change pass 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any
 
-from pydantic import Field, TypeAdapter, ValidationError, field_validator
-
+from experiments.comparison.gate_file import (
+    AtLeast,
+    Gate,
+    MaxDrop,
+    MaxDropByType,
+    NoFallbacks,
+    NoSignificantDrop,
+    Rule,
+)
 from experiments.comparison.pairing import Pairing
-from experiments.comparison.power import ALPHA, smallest_detectable
+from experiments.comparison.power import smallest_detectable
 from experiments.comparison.significance import TIE, holm, p_words
 from experiments.metrics import parse_measure
-from retriever.config import Record
 from retriever.files import InputError
-from retriever.strict_yaml import read_yaml
-from retriever.types import FALLBACKS
 
-__all__ = ["Gate", "GateResult", "Verdict", "judge", "load_gate"]
-
-EVENTS = (*FALLBACKS, "run_cut_to_depth", "run_document_without_text", "run_repaired")
-Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
-
-
-class _OfMetric(Record):
-    metric: str
-
-    @field_validator("metric")
-    @classmethod
-    def _is_known(cls, metric: str) -> str:
-        return str(parse_measure(metric))
-
-
-class NoSignificantDrop(_OfMetric):
-    """The metric must not be significantly lower: one-sided, Holm over the rules of this kind."""
-
-    rule: Literal["no_significant_drop"]
-
-
-class MaxDrop(_OfMetric):
-    """The mean must not be lower by more than `at_most`, whatever its significance."""
-
-    rule: Literal["max_drop"]
-    at_most: Share
-
-
-class MaxDropByType(_OfMetric):
-    """No query type of at least `min_queries` may lose more than `at_most`."""
-
-    rule: Literal["max_drop_by_type"]
-    at_most: Share
-    min_queries: Annotated[int, Field(ge=1)] = 1
-
-
-class CriticalStayOk(Record):
-    """No query tagged critical may leave the class ok."""
-
-    rule: Literal["critical_stay_ok"]
-
-
-class AtLeast(_OfMetric):
-    """The candidate's mean must reach `value`."""
-
-    rule: Literal["at_least"]
-    value: Share
-
-
-class NoFallbacks(Record):
-    """None of the events may have happened in the candidate's run; without a list, none at all."""
-
-    rule: Literal["no_fallbacks"]
-    events: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
-
-    @field_validator("events")
-    @classmethod
-    def _events_exist(cls, events: tuple[str, ...] | None) -> tuple[str, ...] | None:
-        unknown = [event for event in events or () if event not in EVENTS]
-        if unknown:
-            raise ValueError(f"no event {unknown[0]!r}; known: {', '.join(EVENTS)}")
-        return events
-
-
-Rule = Annotated[
-    NoSignificantDrop | MaxDrop | MaxDropByType | CriticalStayOk | AtLeast | NoFallbacks,
-    Field(discriminator="rule"),
-]
-
-
-class Gate(Record):
-    """What gate.yaml says."""
-
-    alpha: Annotated[float, Field(gt=0, lt=1)] = ALPHA
-    rules: Annotated[tuple[Rule, ...], Field(min_length=1)]
+__all__ = ["GateResult", "Verdict", "judge"]
 
 
 @dataclass(frozen=True)
@@ -157,35 +72,6 @@ class GateResult:
         }
 
 
-def load_gate(path: Path) -> Gate:
-    """Read gate.yaml. Raises InputError naming the file, the rule and the key at fault."""
-    try:
-        text = path.read_text("utf-8-sig")
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror}", path=path) from error
-    except UnicodeDecodeError as error:
-        raise InputError("not UTF-8", path=path, fix="re-save as UTF-8") from error
-    try:
-        return TypeAdapter(Gate).validate_python(read_yaml(text, path))
-    except ValidationError as error:
-        raise _fault(error, path) from error
-
-
-def _fault(error: ValidationError, path: Path) -> InputError:
-    first = error.errors(include_url=False)[0]
-    # After the number of a rule stands the name of its kind; "rules" and the kind say nothing new.
-    parts = [
-        part for i, part in enumerate(first["loc"]) if i not in (0, 2) or len(first["loc"]) < 3
-    ]
-    names = [f"rule {part + 1}" if isinstance(part, int) else str(part) for part in parts]
-    message = str(first["msg"]).removeprefix("Value error, ")
-    return InputError(
-        f"{', '.join(names)}: {message}" if names else message,
-        path=path,
-        fix="rules: [{rule: no_significant_drop, metric: ndcg@10}]",
-    )
-
-
 def judge(gate: Gate, pairing: Pairing, found: Mapping[str, Any], source: str) -> GateResult:
     """Judge one comparison of comparison.json, `found`, by the rules.
 
@@ -205,7 +91,7 @@ def judge(gate: Gate, pairing: Pairing, found: Mapping[str, Any], source: str) -
     return GateResult(source, gate.alpha, tuple(verdicts))
 
 
-def _judged(rule: Any, pairing: Pairing, found: Mapping[str, Any]) -> Verdict:
+def _judged(rule: Rule, pairing: Pairing, found: Mapping[str, Any]) -> Verdict:
     if isinstance(rule, MaxDrop):
         return _max_drop(rule, pairing, found)
     if isinstance(rule, MaxDropByType):

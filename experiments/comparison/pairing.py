@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -35,12 +36,12 @@ class Pairing:
     left_out: Mapping[str, int]
     missing: tuple[str, ...]
 
-    @property
+    @cached_property
     def query_ids(self) -> list[str]:
         """Ids of the shared queries."""
         return [str(q) for q in self.baseline.queries["query_id"].to_numpy()[self.baseline_rows]]
 
-    @property
+    @cached_property
     def types(self) -> list[str]:
         """Type of every shared query, `untyped` where it has none."""
         found = self.baseline.queries["type"].to_numpy()[self.baseline_rows]

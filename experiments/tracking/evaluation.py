@@ -1,6 +1,5 @@
 """What of an evaluation goes to MLflow."""
 
-import hashlib
 import shlex
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -14,14 +13,11 @@ from experiments.tracking.mlflow_run import (
     default_tracking_uri,
     log_run,
 )
-from experiments.tracking.registered import has_store, run_with_tag
+from experiments.tracking.registered import RUN_TAG, has_store, run_digest, run_with_tag
 from gold import GoldSet, LinkingSet
 from retriever import RetrieverConfig
 
-__all__ = ["RUN_TAG", "track", "track_again"]
-
-# The SHA-256 of run.json, by which a folder's run in MLflow is found again.
-RUN_TAG = "assay.run"
+__all__ = ["track", "track_again"]
 
 Pages = Callable[[], Mapping[str, str]]
 
@@ -56,7 +52,7 @@ def track(
         artifacts=evaluation.path,
         tags={
             "assay.kind": record["kind"],
-            RUN_TAG: _digest_of(evaluation.path),
+            RUN_TAG: run_digest(evaluation.path),
             "assay.gold": gold.name,
             "assay.gold_digest": gold.digest,
             "assay.config": "" if imported else config.fingerprint,
@@ -86,11 +82,7 @@ def track_again(run: Path, added: Path, store: Path, pages: Pages) -> str | None
         return None
     uri = default_tracking_uri(store)
     check_tracking(uri)
-    run_id = run_with_tag(RUN_TAG, _digest_of(run))
+    run_id = run_with_tag(RUN_TAG, run_digest(run))
     if run_id is not None:
         add_to_run(uri, run_id, added, pages())
     return run_id
-
-
-def _digest_of(run: Path) -> str:
-    return hashlib.sha256((run / "run.json").read_bytes()).hexdigest()

@@ -18,7 +18,8 @@ from experiments.tracking.mlflow_run import (
     open_client,
     quiet_mlflow,
 )
-from experiments.tracking.registered import MODEL
+from experiments.tracking.registered import MODEL, RUN_TAG, run_digest, run_with_tag
+from experiments.tracking.replayed import refuse_other_figures
 from retriever import Index
 from retriever.config import load_config
 from retriever.files import InputError
@@ -44,13 +45,14 @@ def save_model(folder: Path, *, config: Path, index: Path, fingerprint: str) -> 
 
     `config` is a YAML file, `index` a folder whose fingerprint must be `fingerprint`. The model
     loads on a machine that has this package and no network. Raises InputError where the index has
-    gone or changed.
+    gone, changed or is damaged.
     """
     opened = Index.open(index)
     if opened.manifest.fingerprint != fingerprint:
         raise InputError(
             "the index is not the one the run was made with", path=index, fix="evaluate anew"
         )
+    opened.verify()
     artifacts = {"config": str(config), "index": str(index)}
     loaded = load_config(config)
     lexicon = loaded.model_dump(mode="json")["plugins"].get("biomed", {}).get("lexicon", {})
@@ -87,11 +89,15 @@ def promote(
     run_id: str | None,
     experiment: str,
     tags: Mapping[str, str],
+    gold: Path | None = None,
 ) -> Promoted:
     """Register a run's configuration as a version of the model and point the alias at it.
 
-    `run_id` is the MLflow run that holds it; without one it is logged now. The alias moves last:
-    a failure before leaves it where it was. Raises InputError where MLflow refuses.
+    `run_id` is the MLflow run that holds it; without one it is looked for, and logged where there
+    is none. Before anything is logged, the model is loaded in a process of its own and asked the
+    queries of the gold set (`gold` says where that is now): what it ranks and scores must be what
+    the run recorded. The alias moves last: a failure before leaves it where it was. Raises
+    InputError where the model gives something else, and where MLflow refuses.
     """
     if not re.fullmatch(r"[\w-]+", alias) or alias == "latest" or re.fullmatch(r"v\d+", alias):
         raise InputError(
@@ -109,8 +115,9 @@ def promote(
             index=Path(run.record["index"]["path"]),
             fingerprint=run.record["index"]["fingerprint"],
         )
-        if run_id is None:
-            run_id = _log(run, uri, experiment, store)
+        refuse_other_figures(run, model, gold, Path(scratch) / "replay")
+        run_id = run_id or run_with_tag(RUN_TAG, run_digest(run.path))
+        run_id = run_id or _log(run, uri, experiment, store)
         client = open_client(uri)
         try:
             client.log_artifacts(run_id, str(model), FOLDER)
@@ -148,6 +155,7 @@ def _log(run: RecordedRun, uri: str, experiment: str, store: Path) -> str:
             dataset=DatasetRecord(f"{gold['name']}/{gold['split']}", gold["digest"], gold["path"]),
             artifacts=copy,
             tags={
+                RUN_TAG: run_digest(run.path),
                 "assay.kind": record["kind"],
                 "assay.gold": gold["name"],
                 "assay.gold_digest": gold["digest"],

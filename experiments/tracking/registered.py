@@ -1,15 +1,26 @@
 """What MLflow keeps of earlier runs: artifacts, and aliases of promoted configurations."""
 
+import hashlib
 from pathlib import Path
 
 from experiments.tracking.mlflow_run import default_tracking_uri, open_client
 from retriever.files import InputError
 from retriever.store import store_folder
 
-__all__ = ["MODEL", "artifacts_of", "has_store", "run_of_alias", "run_with_tag"]
+__all__ = [
+    "MODEL",
+    "RUN_TAG",
+    "artifacts_of",
+    "has_store",
+    "run_digest",
+    "run_of_alias",
+    "run_with_tag",
+]
 
 # The registered model whose versions are configurations; an alias names one of them.
 MODEL = "assay"
+# The tag by which the MLflow run of a run directory is found again; its value is `run_digest`.
+RUN_TAG = "assay.run"
 
 
 def has_store() -> bool:
@@ -46,8 +57,13 @@ def run_of_alias(alias: str) -> str | None:
     return str(run_id) if run_id else None
 
 
+def run_digest(folder: Path) -> str:
+    """Return what tells a run directory from any other: SHA-256 of its run.json, times and all."""
+    return hashlib.sha256((folder / "run.json").read_bytes()).hexdigest()
+
+
 def run_with_tag(tag: str, value: str) -> str | None:
-    """Return the latest run, of any experiment, that has a tag of this value; None without one.
+    """Return the latest finished run of any experiment whose tag has this value; None without one.
 
     `value` is taken as it is: it must hold no quotes. Raises InputError where MLflow refuses.
     """
@@ -59,7 +75,8 @@ def run_with_tag(tag: str, value: str) -> str | None:
     client = open_client(uri)
     try:
         experiments = [one.experiment_id for one in client.search_experiments()]
-        found = client.search_runs(experiments, f"tags.`{tag}` = '{value}'", max_results=1)
+        asked = f"tags.`{tag}` = '{value}' and attributes.status = 'FINISHED'"
+        found = client.search_runs(experiments, asked, max_results=1)
     except MlflowException as error:
         raise InputError(f"MLflow cannot be asked for runs: {error}") from error
     return str(found[0].info.run_id) if found else None

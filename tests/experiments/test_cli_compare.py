@@ -100,6 +100,60 @@ def test_configuration_and_run_file_are_run_now(assay, gold: Path, tmp_path: Pat
     assert second["candidate"]["kind"] == "imported"
     assert "no configuration" in second["causes"]["reason"]
     assert [row["letter"] for row in found["systems"]["rows"]] == ["a", "b", "c"]
+    # ranx counts as we do: its means are those of the runs.
+    assert found["ranx"]["corrected"] is False
+    for row, record in zip(found["ranx"]["rows"], found["systems"]["rows"], strict=True):
+        for name, figure in row["metrics"].items():
+            assert figure["value"] == pytest.approx(record["metrics"][name]["value"], abs=1e-12)
+
+
+def test_same_configuration_is_evaluated_once_until_asked_for_again(
+    assay, gold: Path, tmp_path: Path, store: Path
+) -> None:
+    one = evaluated(assay, gold, "one")
+    config = tmp_path / "my.yaml"
+    config.write_text("namespace: general\nmerge: {method: rrf}\n")
+    run = tmp_path / "mine.trec"
+    run.write_text("q1 Q0 d0 1 2.0 mine\nq2 Q0 d1 1 2.0 mine\n")
+
+    def compared(*more: object) -> tuple[list[str], str]:
+        made = []
+        for candidate in (config, run):
+            done = assay("compare", one, candidate, "-o", tmp_path / "c", "--no-why", *more)
+            assert done.code == 0, done.err
+            written = json.loads((tmp_path / "c" / "comparison.json").read_text())
+            made.append(written["comparisons"][0]["candidate"])
+        return [c["source"] for c in made], done.out
+
+    def runs() -> int:
+        return len(list((store / "runs").iterdir()))
+
+    assert compared()[0] == ["evaluated", "evaluated"]
+    assert runs() == 2
+    sources, out = compared()
+    assert (sources, runs()) == (["reused", "reused"], 2)
+    assert "mine.trec: the run of" in out
+    assert "was used again" in out
+    assert compared("--again")[0] == ["evaluated", "evaluated"]
+    assert runs() == 4
+    # Other metrics, another configuration and another ranking are other runs.
+    config.write_text(
+        "namespace: general\nmerge: {method: rrf}\nevaluation: {metrics: [ndcg@10]}\n"
+    )
+    run.write_text("q1 Q0 d0 1 2.0 mine\n")
+    assert compared()[0] == ["evaluated", "evaluated"]
+
+
+def test_run_of_an_evaluation_in_the_store_is_used(assay, gold: Path, tmp_path: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    config = tmp_path / "my.yaml"
+    config.write_text("namespace: general\nmerge: {method: rrf}\n")
+    done = assay("evaluate", gold, "--config", config, "--no-track", "--json")
+    assert done.code == 0, done.err
+    made = json.loads(done.out)["run"]
+    found = assay("compare", one, config, "--no-why", "--json", "-o", tmp_path / "c")
+    candidate = json.loads(found.out)["candidate"]
+    assert (candidate["source"], candidate["run"]) == ("reused", made)
 
 
 def test_namespace_that_the_index_cannot_serve_gets_an_index(
@@ -269,6 +323,74 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
         of_query = hits[hits["query"] == text].sort_values("rank")
         assert list(dict.fromkeys(of_query["document_id"])) == recorded[query_id]
     assert not list(store.rglob("*.pkl"))
+
+
+def test_promoted_run_stands_once_on_the_leaderboard(assay, gold: Path, tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    done = assay("evaluate", gold, "-o", out, *GENERAL, "--json")
+    assert done.code == 0, done.err
+    tracked = json.loads(done.out)["mlflow"]["run_id"]
+    done = assay("promote", out, "--alias", "champion", "--no-gate", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["promoted"]["run_id"] == tracked
+    (board,) = json.loads(assay("leaderboard", "--json").out)["boards"]
+    (row,) = board["rows"]
+    assert (row["run_id"], row["aliases"]) == (tracked, ["champion"])
+
+
+def swapped(run: Path) -> None:
+    """Give the first query's second document its first place."""
+    lines = (run / "run.trec").read_text().splitlines()
+    lines[0], lines[1] = lines[1].replace(" 2 ", " 1 "), lines[0].replace(" 1 ", " 2 ")
+    scores = [line.split()[4] for line in lines[:2]]
+    lines[:2] = [
+        line.replace(f" {score} ", f" {other} ")
+        for line, score, other in zip(lines[:2], scores, reversed(scores), strict=True)
+    ]
+    (run / "run.trec").write_text("".join(f"{line}\n" for line in lines))
+
+
+def flattered(run: Path) -> None:
+    """Claim a better mean than the queries have."""
+    record = json.loads((run / "run.json").read_text())
+    record["metrics"]["ndcg@10"]["value"] = 0.999
+    (run / "run.json").write_text(json.dumps(record))
+
+
+def test_promotion_is_refused_when_the_run_was_tampered_with(
+    assay, gold: Path, store: Path
+) -> None:
+    one = evaluated(assay, gold, "one")
+    swapped(one)
+    flattered(one)
+    done = assay("promote", one, "--alias", "champion", "--no-gate")
+    assert done.code == 2
+    assert "does not give what the run recorded: ndcg@10 0.999000 recorded, " in done.err
+    assert "other rankings for 1 (q1) of 4 queries" in done.err
+    assert done.out == ""
+    # Neither a run nor a model has come to be.
+    assert not (store / "mlflow.db").exists()
+
+
+def test_promotion_is_refused_when_the_index_is_damaged(assay, gold: Path, store: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    index = Path(json.loads((one / "run.json").read_text())["index"]["path"])
+    file = max(index.rglob("*.faiss"))
+    content = bytearray(file.read_bytes())
+    content[-1] ^= 1
+    file.write_bytes(content)
+    done = assay("promote", one, "--alias", "champion", "--no-gate")
+    assert done.code == 2
+    assert file.name in done.err
+    assert not (store / "mlflow.db").exists()
+
+
+def test_promotion_is_refused_when_the_gold_set_has_gone(assay, gold: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    gold.rename(gold.with_name("moved"))
+    done = assay("promote", one, "--alias", "champion", "--no-gate")
+    assert done.code == 2
+    assert "give --gold FOLDER" in done.err
 
 
 def test_leaderboard_orders_runs_by_gold_set(assay, gold: Path, tmp_path: Path) -> None:

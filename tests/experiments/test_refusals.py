@@ -9,7 +9,7 @@ import pytest
 from run_worlds import write_run
 
 from experiments.commands.opening import as_file_name
-from experiments.comparison.gate import load_gate
+from experiments.comparison.gate_file import load_gate
 from experiments.metrics import parse_measure
 from experiments.recorded import RecordedRun
 from experiments.space import load_space

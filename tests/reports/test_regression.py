@@ -44,6 +44,7 @@ def made(folder: Path, queries: int = 12, text: str = "plain", **more: Any) -> d
         "losses": {"queries": 6, "explained": 5, "not_attributable": 1, "not_reproduced": 0},
         "gains": {"queries": 0, "explained": 0, "not_attributable": 0, "not_reproduced": 0},
         "totals": [{"cause": ["merge.rrf_k"], "losses": 5, "gains": 0}],
+        "made_alone": [{"cause": ["fuse.alpha"], "losses": 1, "gains": 0}],
         "summary": ["merge.rrf_k explains 5 of 6 losses"],
         "queries": [
             {
@@ -51,6 +52,7 @@ def made(folder: Path, queries: int = 12, text: str = "plain", **more: Any) -> d
                 "difference": -0.4,
                 "reproduced": True,
                 "causes": [["merge.rrf_k"]],
+                "made_alone": ["fuse.alpha"],
             }
         ],
     }
@@ -64,6 +66,8 @@ def test_every_rendering_shows_figures_causes_and_verdicts(tmp_path: Path) -> No
         # Half of the queries lost .4: the mean difference is -.2
         for shown in ("-0.2000", "merge.rrf", "5", "no significant drop", "ranking"):
             assert shown in text
+        assert "fuse.alpha made alone" in text
+    assert '<code>fuse.alpha</code> <span class="muted small">made alone</span>' in page
     assert "3 pairs" in to_markdown(comparison)
     assert "merge.rrf\\_k explains 5 of 6 losses" in to_markdown(comparison)
 
