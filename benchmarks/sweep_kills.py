@@ -43,6 +43,8 @@ def main() -> None:
         begin = time.perf_counter()
         whole = sweep(folder, "whole", options.trials)
         seconds = time.perf_counter() - begin
+        # The kills together are to fall on the first half or so of the trials.
+        share = whole["seconds_per_trial"] * options.trials / (options.kills + 1)
         kills = 0
         while kills < options.kills:
             process = start(folder, "killed", options.trials)
@@ -53,7 +55,6 @@ def main() -> None:
                 journal.exists() and journal.stat().st_size > size
             ):
                 time.sleep(0.01)
-            share = seconds / (options.kills + 1)
             try:
                 process.wait(rng.uniform(0, share))
             except subprocess.TimeoutExpired:
@@ -63,6 +64,7 @@ def main() -> None:
             else:
                 break  # done before it could be killed
         killed = sweep(folder, "killed", options.trials)
+        spent = time.perf_counter() - begin - seconds
         same = trials_of(folder / "killed") == trials_of(folder / "whole")
     found = {
         "kills": kills,
@@ -70,10 +72,14 @@ def main() -> None:
         "best_undisturbed": whole["train"]["chosen"],
         "best_killed": killed["train"]["chosen"],
         "same_trials": same,
+        "seconds_undisturbed": round(seconds, 1),
+        "seconds_killed": round(spent, 1),
     }
     print(json.dumps(found, indent=1) if options.json else found)
     if not same or killed["finished"] != options.trials:
         sys.exit("a killed sweep is not the undisturbed one")
+    if kills < options.kills:
+        sys.exit(f"it was done after {kills} kills of {options.kills}: give it more --trials")
 
 
 def command(folder: Path, name: str, trials: int) -> list[str]:

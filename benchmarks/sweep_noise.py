@@ -11,6 +11,7 @@ import argparse
 import json
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -51,6 +52,7 @@ def main() -> None:
     index = build_index(gold.path, path, config, cache=cache).index
     retriever = Retriever.open(index, config, cache=cache)
     verdicts: dict[str, int] = {}
+    begin = time.perf_counter()
     for seed in range(options.seeds):
         with tempfile.TemporaryDirectory() as scratch:
             settings = SweepSettings(
@@ -67,6 +69,7 @@ def main() -> None:
             found = run_sweep(shuffled(gold, seed), retriever, settings)
         verdict = str(found.record["verdict"])
         verdicts[verdict] = verdicts.get(verdict, 0) + 1
+        print(f"seed {seed}: {verdict}, {time.perf_counter() - begin:.0f} s", file=sys.stderr)
     print(json.dumps(verdicts, indent=1) if options.json else verdicts)
     if verdicts.get("better", 0) > MOST * options.seeds:
         sys.exit("noise is called a gain too often")

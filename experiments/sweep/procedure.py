@@ -33,7 +33,7 @@ from experiments.sweep.record import (
     pareto,
     trial_table,
 )
-from experiments.sweep.samplers import SAMPLERS
+from experiments.sweep.samplers import SAMPLERS, drawn_at_random, grid_points
 from experiments.sweep.scoring import check_objectives, scorable
 from experiments.sweep.selection import (
     CANDIDATES,
@@ -51,7 +51,7 @@ from experiments.sweep.selection import (
     partition,
     undivided,
 )
-from experiments.sweep.storage import open_storage, quiet_optuna, shown_url
+from experiments.sweep.storage import opened_storage, quiet_optuna, shown_url
 from experiments.sweep.trials import DEFAULT, REASON, Counts, Progress, Worker, count
 from experiments.sweep.workers import helpers
 from gold import GoldSet
@@ -61,6 +61,7 @@ from retriever.types import Floats
 
 if TYPE_CHECKING:
     from optuna import Study
+    from optuna.storages import BaseStorage
 
 __all__ = ["NoFinishedTrialError", "Sweep", "SweepSettings", "run_sweep"]
 
@@ -115,7 +116,8 @@ class SweepSettings:
 class Sweep:
     """A finished sweep: what sweep.json holds, and where it was written.
 
-    `trials` are the numbers and the overrides of the finished ones.
+    `trials` are the numbers and the overrides of the finished ones. `held_out` are the first
+    objective's figures of the queries judged on, by query: the default's and the chosen one's.
     """
 
     path: Path
@@ -123,6 +125,7 @@ class Sweep:
     config: RetrieverConfig
     judgement: Judgement
     trials: Sequence[tuple[int, Mapping[str, Any]]]
+    held_out: Mapping[str, tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,6 +142,7 @@ class _Tuned:
     train: Mapping[str, float]
     varied: bool
     considered: Sequence[Mapping[str, Any]]
+    test_ids: Sequence[str] = ()
     default_test: Floats = field(default_factory=lambda: np.zeros(0))
     chosen_test: Floats = field(default_factory=lambda: np.zeros(0))
 
@@ -159,13 +163,25 @@ def run_sweep(
     Raises InputError for bad input, among it a study that was made of something else, and
     NoFinishedTrialError when there is nothing to choose from.
     """
+    with opened_storage(settings.storage) as storage:
+        return _run_sweep(gold, retriever, settings, storage, progress, say)
+
+
+def _run_sweep(
+    gold: GoldSet,
+    retriever: Retriever,
+    settings: SweepSettings,
+    storage: "BaseStorage",
+    progress: Progress,
+    say: Say,
+) -> Sweep:
     settings.space.check(retriever.config)
     begin, deadline = time.perf_counter(), None
     if settings.timeout is not None:
         deadline = time.monotonic() + settings.timeout
     relevant_from = retriever.config.evaluation.relevant_from or gold.relevant_from
     query_ids = scorable(gold.qrels, relevant_from)
-    runner = _Runner(gold, retriever, settings, progress, say, deadline)
+    runner = _Runner(gold, retriever, settings, storage, progress, say, deadline)
     wanted = settings.folds
     _refuse_few(len(query_ids), gold)
     if wanted is None:
@@ -202,7 +218,10 @@ def run_sweep(
     text = json.dumps(record, ensure_ascii=False, indent=1, allow_nan=False)
     write_atomically(settings.out / "sweep.json", f"{text}\n".encode())
     trials = [(c.number, c.overrides) for c in candidates_of(final.study, final.plan)]
-    return Sweep(settings.out, record, final.config, judgement, trials)
+    judged = [query_id for one in tuned for query_id in one.test_ids]
+    figures = zip(default.tolist(), chosen.tolist(), strict=True)
+    held_out = dict(zip(judged, figures, strict=True))
+    return Sweep(settings.out, record, final.config, judgement, trials, held_out)
 
 
 class _Runner:
@@ -211,6 +230,7 @@ class _Runner:
         gold: GoldSet,
         retriever: Retriever,
         settings: SweepSettings,
+        storage: "BaseStorage",
         progress: Progress,
         say: Say,
         deadline: float | None,
@@ -222,7 +242,7 @@ class _Runner:
         self.progress = progress
         self.say = say
         self.deadline = deadline
-        self.storage = open_storage(settings.storage)
+        self.storage = storage
         self.seconds = 0.0
         self.done = 0
         self.screening: Screening | None = None
@@ -268,22 +288,33 @@ class _Runner:
             f"{study.study_name}: tuning on {counted(len(part.train), 'query')}, choosing on "
             f"{len(part.validation)}"
         )
+        trials = self.settings.trials
+        if plan.sampler == "grid":
+            trials = min(trials, self.points(plan))
         begin, before = time.perf_counter(), count(study).finished
-        arguments, storage = self.helper_arguments(study), self.settings.storage
+        arguments, storage = self.helper_arguments(study, trials), self.settings.storage
         with helpers(arguments, storage, self.settings.workers - 1, self.say):
-            counts = worker.run(self.settings.trials, self.deadline)
+            counts = worker.run(trials, self.deadline)
         self.seconds += time.perf_counter() - begin
         self.done += counts.finished - before
         if not counts.finished:
             raise NoFinishedTrialError(_why_none(study))
         return self.chosen(study, plan, part, train, counts)
 
-    def helper_arguments(self, study: "Study") -> list[str]:
+    def points(self, plan: StudyPlan) -> int:
+        """Return the points of the grid; more trials than that would only repeat some."""
+        points = grid_points(plan.parameters())
+        if points < self.settings.trials:
+            self.say(
+                f"the grid has {counted(points, 'point')}: {counted(points, 'trial')}, "
+                f"not {self.settings.trials}"
+            )
+        return points
+
+    def helper_arguments(self, study: "Study", trials: int) -> list[str]:
         """Return what `assay sweep worker` is to be told."""
-        settings = self.settings
         arguments = [str(self.gold.path), "--index", str(self.retriever.index.path)]
-        arguments += ["--study", study.study_name]
-        arguments += ["--trials", str(settings.trials)]
+        arguments += ["--study", study.study_name, "--trials", str(trials)]
         if self.deadline is not None:
             arguments += ["--timeout", str(max(0.0, self.deadline - time.monotonic()))]
         return arguments
@@ -336,6 +367,15 @@ class _Runner:
                 f"{len(found.space.parameters)} swept, of which {len(found.conditional)} "
                 f"conditional ({counted(found.looks, 'look')}, {time.perf_counter() - begin:.1f} s)"
             )
+            name = self.settings.sampler
+            random = drawn_at_random(name, found.space, found.space.at(self.base))
+            if random:
+                kinds = list(random.values())
+                self.say(
+                    f"{name} draws {len(random)} of {len(found.space.parameters)} parameters at "
+                    f"random: {kinds.count('choice')} choices, {kinds.count('conditional')} "
+                    "conditional"
+                )
         return self.screening
 
     def chosen(
@@ -400,6 +440,7 @@ class _Runner:
                 }
                 for one, on_held, (behind, error) in zip(few, values, gaps(values), strict=True)
             ],
+            test_ids=test.query_ids if test else (),
             default_test=scored[0],
             chosen_test=scored[1],
         )
@@ -556,6 +597,7 @@ def _record(
         "parameters_swept": [p.path for p in space.parameters],
         "inert": dict(plan.inert),
         "conditional": list(plan.conditional),
+        "drawn_at_random": drawn_at_random(plan.sampler, space, space.at(plan.base)),
         "best": {
             "trial": final.chosen.number,
             "parameters": dict(final.chosen.overrides),

@@ -6,6 +6,8 @@ was not, and a resumed one never repeats its first samples.
 """
 
 import hashlib
+import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from experiments.space import Space
@@ -14,7 +16,7 @@ from retriever import InputError
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-__all__ = ["SAMPLERS", "Sampling", "trial_seed"]
+__all__ = ["SAMPLERS", "Sampling", "drawn_at_random", "grid_points", "trial_seed"]
 
 SAMPLERS = ("tpe", "cmaes", "gp", "nsga2", "random", "grid", "qmc")
 
@@ -22,6 +24,8 @@ SAMPLERS = ("tpe", "cmaes", "gp", "nsga2", "random", "grid", "qmc")
 STARTUP = 10
 # Points of a float or a wide integer range on a grid.
 GRID_POINTS = 5
+# All of them are held at once.
+MOST_GRID_POINTS = 100_000
 
 
 def trial_seed(seed: int, settled: int, worker: int = 0) -> int:
@@ -70,7 +74,7 @@ class Sampling:
                 warn_asynchronous_seeding=False,
                 warn_independent_sampling=False,
             )
-        return optuna_samplers.GridSampler(grid_of(self._space), seed=trial_seed(self._seed, 0))
+        return _make_grid(self._space, trial_seed(self._seed, 0))
 
     def _seeded_tpe(self, seed: int) -> "BaseSampler":
         """Return one TPE sampler, kept for what it knows of the space, with its numbers anew."""
@@ -97,6 +101,47 @@ def _make_tpe(parallel: bool) -> Any:
         n_startup_trials=STARTUP,
         constant_liar=parallel,
     )
+
+
+def drawn_at_random(name: str, space: Space, read: Collection[str]) -> dict[str, str]:
+    """Return {path: reason} of the parameters that a sampler's model leaves out.
+
+    They are drawn at random for every trial. CMA-ES knows numbers alone; CMA-ES, the Gaussian
+    process and NSGA-II know the parameters that every trial has read; quasi-random points have the
+    dimensions of the first trial, `read`. TPE models all, a grid holds all, and random draws
+    everything so.
+    """
+    found: dict[str, str] = {}
+    for parameter in space.parameters:
+        if name == "cmaes" and parameter.kind == "choice":
+            found[parameter.path] = "choice"
+        elif (name in ("cmaes", "gp", "nsga2") and parameter.when) or (
+            name == "qmc" and parameter.path not in read
+        ):
+            found[parameter.path] = "conditional"
+    return found
+
+
+def _make_grid(space: Space, seed: int) -> "BaseSampler":
+    from optuna.samplers import GridSampler
+
+    class Grid(GridSampler):
+        def after_trial(self, *_: Any) -> None:
+            """Let the worker count: Optuna would stop a loop that is not there."""
+
+    return Grid(grid_of(space), seed=seed)
+
+
+def grid_points(space: Space) -> int:
+    """Return how many points a grid over a space has. Raises InputError for one beyond reach."""
+    many = math.prod(len(values) for values in grid_of(space).values())
+    if many > MOST_GRID_POINTS:
+        raise InputError(
+            f"a grid over {len(space.parameters)} parameters has {many:.1e} points, "
+            f"more than {MOST_GRID_POINTS:,}",
+            fix="--sampler qmc, or a --space of fewer parameters",
+        )
+    return many
 
 
 def grid_of(space: Space) -> dict[str, list[Any]]:

@@ -3,23 +3,35 @@
 import fcntl
 import os
 import re
+import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from retriever import InputError
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
-__all__ = ["file_names", "journal_url", "open_storage", "quiet_optuna", "shown_url"]
+__all__ = [
+    "close_storage",
+    "file_names",
+    "is_storage_fault",
+    "journal_url",
+    "open_storage",
+    "opened_storage",
+    "quiet_optuna",
+    "shown_url",
+]
 
 JOURNAL = "journal:"
 # How every line of a journal begins.
 _FIRST = b'{"op_code":'
+# How long to wait for a proxy, or a database, that does not answer.
+PATIENCE_SECONDS = 15.0
 
 
 def journal_url(path: Path) -> str:
@@ -37,14 +49,63 @@ def file_names(url: str) -> set[str]:
 
 def shown_url(url: str) -> str:
     """Return a URL without its password."""
-    if "://" not in url:
-        return url
+    # Up to the last @: a password may hold what would end it, when it was not escaped.
+    bare = re.sub(r"(://[^:@/]*):.*@", r"\1:***@", url)
+    return re.sub(r"(?i)([?&][a-z]*passw(?:or)?d=)[^&]*", r"\1***", bare)
+
+
+@contextmanager
+def opened_storage(url: str) -> Iterator["BaseStorage"]:
+    """Open a storage for as long as it is used, and close its connections after that.
+
+    What it raises meanwhile, of whatever library, becomes an InputError that names it.
+    """
+    storage = open_storage(url)
     try:
-        password = urlsplit(url).password
-    except ValueError:
-        return f"{url.partition('://')[0]}://***"
-    bare = url.replace(f":{password}@", ":***@") if password else url
-    return re.sub(r"(?i)([?&]passw(?:or)?d=)[^&]*", r"\1***", bare)
+        yield storage
+    except Exception as error:
+        if not is_storage_fault(error):
+            raise
+        raise InputError(
+            f"the storage {shown_url(url)} failed: {_reason(error, url)}",
+            fix="when it answers again, the same command goes on",
+        ) from error
+    finally:
+        close_storage(storage)
+
+
+def close_storage(storage: "BaseStorage") -> None:
+    """Close the connections of a storage."""
+    # Optuna wraps a database into its cache.
+    engine = getattr(getattr(storage, "_backend", storage), "engine", None)
+    if engine is not None:
+        storage.remove_session()
+        engine.dispose()
+    elif callable(close := getattr(storage, "close", None)):
+        close()
+
+
+def is_storage_fault(error: Exception) -> bool:
+    """Tell a fault of a database or a proxy from one of a trial."""
+    from optuna.exceptions import StorageInternalError
+
+    kinds: list[type[BaseException]] = [StorageInternalError]
+    for module, name in (("sqlalchemy.exc", "SQLAlchemyError"), ("grpc", "RpcError")):
+        if module in sys.modules:
+            kinds.append(getattr(sys.modules[module], name))
+    return isinstance(error, tuple(kinds))
+
+
+def _reason(error: BaseException, url: str) -> str:
+    """Return the first line of what was wrong in the first place, without the URL's password."""
+    while error.__cause__ is not None:
+        error = error.__cause__
+    details = getattr(error, "details", None)  # of a call to a proxy
+    text = str(details() if callable(details) else error).strip().partition("\n")[0]
+    secrets = re.findall(r"://[^:@/]*:(.*)@", url) + re.findall(r"(?i)passw(?:or)?d=([^&]*)", url)
+    for secret in (form for one in secrets if one for form in (one, unquote(one))):
+        text = text.replace(secret, "***")
+    return text or type(error).__name__
 
 
 @contextmanager
@@ -60,6 +121,8 @@ def quiet_optuna() -> Iterator[None]:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+            # CMA-ES looks at no constraint; the choice does, and the documentation says so.
+            warnings.filterwarnings("ignore", "Constraints have been set", UserWarning)
             yield
     finally:
         optuna.logging.set_verbosity(before)
@@ -84,9 +147,9 @@ def open_storage(url: str) -> "BaseStorage":
     except InputError:
         raise
     except Exception as error:
-        reason = str(error).strip().partition("\n")[0]
         raise InputError(
-            f"the storage {shown_url(url)} cannot be opened: {reason}", fix="check --storage"
+            f"the storage {shown_url(url)} cannot be opened: {_reason(error, url)}",
+            fix="check --storage",
         ) from error
     raise InputError(
         f"--storage {shown_url(url)!r} is no storage",
@@ -161,15 +224,49 @@ def _cut_half_line(path: Path) -> None:
 
 
 def _open_database(url: str, scheme: str) -> "BaseStorage":
-    from optuna.storages import RDBStorage, get_storage
+    from optuna.storages import get_storage
 
+    engine: dict[str, Any] = {}
     if scheme in ("postgresql", "postgres"):
         url = "postgresql+psycopg://" + url.partition("://")[2]
-        return get_storage(RDBStorage(url, engine_kwargs={"pool_pre_ping": True}))
-    if scheme == "sqlite":
+        engine = {"pool_pre_ping": True}
+    elif scheme == "sqlite":
         Path(url.removeprefix("sqlite:///")).parent.mkdir(parents=True, exist_ok=True)
-        return get_storage(RDBStorage(url, engine_kwargs={"connect_args": {"timeout": 120}}))
-    return get_storage(RDBStorage(url))
+        engine = {"connect_args": {"timeout": 120}}
+    return get_storage(_database(url, engine))
+
+
+def _database(url: str, engine: Mapping[str, Any]) -> Any:
+    from optuna.distributions import distribution_to_json
+    from optuna.storages import RDBStorage
+    from optuna.storages._rdb.models import TrialParamModel
+
+    class PlainParameters(RDBStorage):
+        """Writes the parameters of a trial in one statement.
+
+        Optuna asks twice for each whether an earlier trial had it with another range. The space of
+        a study is fixed by its plan.
+        """
+
+        def _set_trial_param_without_commit(
+            self,
+            session: Any,
+            trial_id: int,
+            param_name: str,
+            param_value_internal: float,
+            distribution: Any,
+            previous_distribution: Any = None,
+        ) -> None:
+            session.add(
+                TrialParamModel(
+                    trial_id=trial_id,
+                    param_name=param_name,
+                    param_value=param_value_internal,
+                    distribution_json=distribution_to_json(distribution),
+                )
+            )
+
+    return PlainParameters(url, engine_kwargs=dict(engine))
 
 
 def _open_proxy(url: str) -> "BaseStorage":
@@ -182,5 +279,5 @@ def _open_proxy(url: str) -> "BaseStorage":
     parts = urlsplit(url)
     with quiet_optuna():
         proxy = GrpcStorageProxy(host=parts.hostname or "localhost", port=parts.port or 13000)
-        proxy.wait_server_ready(timeout=30)
+        proxy.wait_server_ready(timeout=PATIENCE_SECONDS)
         return proxy

@@ -7,12 +7,13 @@ dead one can be told from a slow one and be given up; the count is of finished t
 import json
 import math
 import os
+import signal
 import socket
 import threading
 import time
 import uuid
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,12 +21,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from experiments.space import Space
-from experiments.sweep.objective import Objective, ScorerDifferenceError
+from experiments.sweep.objective import MOST_DIFFERENCE, Objective, ScorerDifferenceError
 from experiments.sweep.parameter import Parameter
 from experiments.sweep.plan import StudyPlan
 from experiments.sweep.profiles import BY_ROW, ProfileSampling, means_by_row, rows_of
 from experiments.sweep.samplers import Sampling
-from experiments.sweep.storage import quiet_optuna
+from experiments.sweep.storage import is_storage_fault, quiet_optuna
 from retriever import InputError
 from retriever.types import Floats
 
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 __all__ = ["Counts", "Progress", "Worker", "count", "retire_dead"]
 
 OWNER, REASON, DEFAULT = "worker", "reason", "default"
-BEAT_SECONDS, SILENT_SECONDS = 15.0, 90.0
+BEAT_SECONDS, SILENT_SECONDS, POLL_SECONDS = 15.0, 90.0, 0.1
 PROVE_EVERY = 50
 MOST_FAILURES = 50
 
@@ -67,11 +68,22 @@ def count(study: "Study") -> Counts:
     return Counts(finished, failed, running, finished + failed)
 
 
+def best_value(study: "Study") -> float:
+    """Return the best first objective of the finished trials, minus infinity without one."""
+    from optuna.trial import TrialState
+
+    finished = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    return max((t.values[0] for t in finished), default=-math.inf)
+
+
 class Worker:
     """Runs trials of one study with one objective.
 
-    `number` is 0 for a sweep with one worker, whose trials are then the same however often it was
-    killed; every worker beside it has a number of its own and samples other points.
+    A trial is sampled over one look at the others and written whole
+    (`experiments.sweep.whole_trials`). `number` is 0 for a sweep with one worker, whose trials are
+    then the same however often it was killed; every worker beside it has a number of its own and
+    samples other points. Worker 0 compares with ranx's the figures of its own trials that are the
+    best so far, and at the end those of the best of all, whoever told them.
     """
 
     def __init__(
@@ -84,7 +96,16 @@ class Worker:
         parallel: bool = False,
         progress: Progress = lambda counts, best: None,
     ) -> None:
+        import optuna
+
+        from experiments.sweep.whole_trials import WholeTrials
+
         self.study = study
+        # A grid tells workers apart by the number of a trial, which must then come first.
+        self._view = None if plan.sampler == "grid" else WholeTrials(study)
+        self._seen = study
+        if self._view is not None:
+            self._seen = optuna.Study(study.study_name, self._view)
         self.plan = plan
         self.space = plan.parameters()
         self.base = plan.base
@@ -100,7 +121,7 @@ class Worker:
         self._measures = [str(measure) for measure in objective.measures]
         self._known: dict[str, _Result] = {}
         self._default: dict[str, Floats] | None = None
-        self._best = -math.inf
+        self._best = self._proved = -math.inf
         self._defaulted = False
         self._closed = threading.Event()
         self._looked = time.monotonic()
@@ -122,10 +143,14 @@ class Worker:
 
     def _run(self, trials: int, deadline: float | None) -> Counts:
         while True:
-            counts = count(self.study)
+            self._look()
+            counts = count(self._seen)
+            self._best = max(self._best, best_value(self._seen))
             self.progress(counts, self._best if self._best > -math.inf else None)
             late = deadline is not None and time.monotonic() >= deadline
             if counts.finished >= trials or late:
+                if counts.finished and self._number == 0:
+                    self._prove_best()
                 return counts
             if counts.failed >= MOST_FAILURES and counts.failed > counts.finished:
                 raise InputError(
@@ -133,13 +158,16 @@ class Worker:
                     f"{self._last_reason()}",
                     fix="change the space",
                 )
+            self._look_for_dead()
             if counts.finished + counts.running >= trials:
                 # Others are at the last ones; if one dies its place is to be filled.
-                time.sleep(0.05)
-                self._look_for_dead()
+                time.sleep(POLL_SECONDS)
                 continue
-            self._look_for_dead()
             self._one(trials, counts)
+
+    def _look(self) -> None:
+        if self._view is not None:
+            self._view.look()
 
     def _one(self, trials: int, counts: Counts) -> None:
         from optuna.trial import TrialState
@@ -147,34 +175,44 @@ class Worker:
         if not self._defaulted:
             if not self._has_default():
                 self.study.enqueue_trial(self.space.at(self.base), user_attrs={DEFAULT: True})
+                self._look()
             self._defaulted = counts.finished > 0
-        self.study.sampler = self._sampler(counts)
-        trial = self.study.ask()
+        self._seen.sampler = self._sampler(counts)
+        trial = self._seen.ask()
         try:
             trial.set_user_attr(OWNER, self.name)
-            if self._is_surplus(trial, trials):
-                self.study.tell(trial, state=TrialState.FAIL)
+            stored = suggest(trial, self.space, self.base)
+            with _unbroken():
+                number = trial.number if self._view is None else self._view.write(trial._trial_id)
+            if number >= trials and self._is_surplus(number, trials):
+                self._tell(trial, state=TrialState.FAIL)
                 return
-            values = self._evaluate(trial, counts)
+            values = self._evaluate(trial, stored, counts)
         except (ScorerDifferenceError, KeyboardInterrupt):
-            self.study.tell(trial, state=TrialState.FAIL)
+            self._tell(trial, state=TrialState.FAIL)
             raise
-        except Exception as error:  # noqa: BLE001 - any fault of a trial is its own, and kept
+        except Exception as error:
+            if is_storage_fault(error):
+                raise
+            # Any other fault is the trial's own, and kept.
             trial.set_user_attr(REASON, f"{type(error).__name__}: {error}")
-            self.study.tell(trial, state=TrialState.FAIL)
+            self._tell(trial, state=TrialState.FAIL)
             return
-        self.study.tell(trial, values)
+        self._tell(trial, values)
         self._best = max(self._best, values[0])
+
+    def _tell(self, trial: "Trial", *said: Any, **more: Any) -> None:
+        with _unbroken():
+            self._seen.tell(trial, *said, **more)
 
     def _sampler(self, counts: Counts) -> "BaseSampler":
         if self._profiles is not None:
-            found = self._profiles.at(self.study, counts.finished, counts.settled, self._number)
+            found = self._profiles.at(self._seen, counts.finished, counts.settled, self._number)
             if found is not None:
                 return found
         return self._sampling.at(counts.settled, self._number)
 
-    def _evaluate(self, trial: "Trial", counts: Counts) -> list[float]:
-        stored = suggest(trial, self.space, self.base)
+    def _evaluate(self, trial: "Trial", stored: Mapping[str, Any], counts: Counts) -> list[float]:
         overrides = {} if trial.user_attrs.get(DEFAULT) else self.space.overrides(stored)
         config = self.base.with_overrides(overrides)
         key = json.dumps(overrides, sort_keys=True)
@@ -183,8 +221,9 @@ class Worker:
             values = [float(scores[name].mean()) for name in self._measures]
             if not all(map(math.isfinite, values)):
                 raise ValueError(f"the objective is {values}")
-            if values[0] > self._best or counts.finished % PROVE_EVERY == 0:
+            if self._number == 0 and (values[0] > self._best or counts.finished % PROVE_EVERY == 0):
                 self.objective.prove(config, scores)
+                self._proved = max(self._proved, values[0])
             drop = None if self.plan.max_drop is None else self._worst_drop(scores)
             rows = means_by_row(scores[self._measures[0]], self._rows) if self._rows else None
             self._known[key] = (values, drop, rows)
@@ -194,6 +233,29 @@ class Worker:
         if drop is not None and self.plan.max_drop is not None:
             trial.set_constraint("worst query type", drop - self.plan.max_drop)
         return values
+
+    def _prove_best(self) -> None:
+        """Compare the best trial's figures with ranx's where this process has not done so.
+
+        A worker beside the sweep never does: loading ranx takes as long as a hundred trials.
+        """
+        if self._best <= self._proved:
+            return
+        trial = max(
+            (t for t in self._seen.get_trials(deepcopy=False) if t.state.name == "COMPLETE"),
+            key=lambda t: (t.values[0], -t.number),
+        )
+        is_default = trial.user_attrs.get(DEFAULT)
+        config = self.base.with_overrides({} if is_default else self.space.overrides(trial.params))
+        scores = self.objective.score(config)
+        self.objective.prove(config, scores)
+        difference = abs(float(scores[self._measures[0]].mean()) - trial.values[0])
+        if difference > MOST_DIFFERENCE:
+            raise ScorerDifferenceError(
+                f"trial {trial.number} was told {trial.values[0]!r} by {trial.user_attrs[OWNER]}, "
+                f"which is {difference!r} from what is found here"
+            )
+        self._proved = self._best
 
     def _worst_drop(self, scores: Mapping[str, Floats]) -> float:
         """Return how far the worst query type is below the default, by the first objective."""
@@ -210,22 +272,25 @@ class Worker:
         gone = (TrialState.FAIL, TrialState.PRUNED)
         return any(
             t.state not in gone and t.user_attrs.get(DEFAULT)
-            for t in self.study.get_trials(deepcopy=False)[:1000]
+            for t in self._seen.get_trials(deepcopy=False)
         )
 
-    def _is_surplus(self, trial: "Trial", trials: int) -> bool:
-        """Tell whether others have taken the last places since this worker counted."""
+    def _is_surplus(self, number: int, trials: int) -> bool:
+        """Tell whether others have taken the last places since this worker counted.
+
+        The number says how many were there before: one below `trials` need not ask.
+        """
         from optuna.trial import TrialState
 
         before = sum(
-            t.state != TrialState.FAIL and t.number <= trial.number
+            t.state != TrialState.FAIL and t.number <= number
             for t in self.study.get_trials(deepcopy=False)
         )
         return before > trials
 
     def _last_reason(self) -> str:
-        reasons = [t.user_attrs[REASON] for t in self.study.trials if REASON in t.user_attrs]
-        return str(reasons[-1])
+        trials = self._seen.get_trials(deepcopy=False)
+        return str([t.user_attrs[REASON] for t in trials if REASON in t.user_attrs][-1])
 
     def _look_for_dead(self) -> None:
         if time.monotonic() - self._looked > BEAT_SECONDS:
@@ -236,6 +301,25 @@ class Worker:
         """Say from time to time that this worker lives."""
         while not self._closed.wait(BEAT_SECONDS):
             self.study.set_user_attr(f"beat {self.name}", time.time())
+
+
+@contextmanager
+def _unbroken() -> Iterator[None]:
+    """Put Ctrl-C off to the end of a write: no trial is left behind that nobody can name."""
+    kinds = [signal.SIGINT, signal.SIGTERM]
+    if threading.current_thread() is not threading.main_thread():
+        kinds = []
+    asked: list[int] = []
+    kinds = [one for one in kinds if signal.getsignal(one) is signal.default_int_handler]
+    for one in kinds:
+        signal.signal(one, lambda number, _: asked.append(number))
+    try:
+        yield
+    finally:
+        for one in kinds:
+            signal.signal(one, signal.default_int_handler)
+    if asked:
+        raise KeyboardInterrupt
 
 
 def suggest(trial: "Trial", space: Space, base: Any) -> dict[str, Any]:

@@ -8,16 +8,20 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from experiments.metrics import parse_measure
 from experiments.sweep.objective import Objective
 from experiments.sweep.plan import StudyPlan, code_version
-from experiments.sweep.storage import open_storage, quiet_optuna
+from experiments.sweep.storage import opened_storage, quiet_optuna
 from experiments.sweep.trials import Counts, Progress, Worker
 from gold import GoldSet, load
 from retriever import Index, InputError, Retriever
 from retriever.memo import Memo
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.storages import BaseStorage
 
 __all__ = ["STORAGE_VARIABLE", "helpers", "join"]
 
@@ -35,9 +39,10 @@ def helpers(
     The storage is told by the environment: its URL may hold a password, and any user of a machine
     may list its processes.
 
-    They end by themselves when enough trials are finished. Ctrl-C reaches them from the terminal,
-    and SIGTERM is taken for it. One that was killed is told to `say`: the others finish its
-    trials. Raises InputError with what one of them said, when it ended otherwise.
+    On leaving the trials are finished: one that is still loading would only find that out, and is
+    not waited for. Ctrl-C reaches them from the terminal, and SIGTERM is taken for it. One that was
+    killed is told to `say`: the others finish its trials. Raises InputError with what one of them
+    said, when it ended otherwise.
     """
     before = _interrupted_by_sigterm()
     started = [
@@ -53,7 +58,9 @@ def helpers(
     try:
         yield started
         for process in started:
-            _, said = process.communicate(timeout=PATIENCE_SECONDS)
+            if process.poll() is None:
+                continue
+            _, said = process.communicate()
             if process.returncode < 0 and process.returncode != -signal.SIGINT:
                 say(f"a worker was ended by signal {-process.returncode}; the others went on")
             elif process.returncode not in (0, 130, -signal.SIGINT):
@@ -100,16 +107,28 @@ def join(
     Raises InputError when there is no such study, or when gold set, index or code are not those
     it was made with.
     """
+    with opened_storage(storage) as opened:
+        study = _study_of(opened, study_name)
+        plan = StudyPlan.of(study)
+        objective = _opened(plan, gold, index, memo, cache)
+        worker = Worker(study, plan, objective, number=number, parallel=True, progress=progress)
+        return worker.run(trials, timeout_at)
+
+
+def _study_of(storage: "BaseStorage", name: str) -> "Study":
     import optuna
 
     with quiet_optuna():
         try:
-            study = optuna.load_study(study_name=study_name, storage=open_storage(storage))
+            return optuna.load_study(study_name=name, storage=storage)
         except KeyError as error:
             raise InputError(
-                f"there is no study {study_name!r}", fix="start it with assay sweep first"
+                f"there is no study {name!r}", fix="start it with assay sweep first"
             ) from error
-    plan = StudyPlan.of(study)
+
+
+def _opened(plan: StudyPlan, gold: Path, index: Path, memo: Memo, cache: Path) -> Objective:
+    """Open what a study was made of. Raises InputError where it is something else."""
     judged = load(gold, plan.split)
     opened = Index.open(index)
     found = {
@@ -120,14 +139,12 @@ def join(
     for name, (wanted, here) in found.items():
         if wanted != here:
             raise InputError(
-                f"the study {study_name} was made with another {name} ({wanted[:24]}, here "
+                f"the study {plan.study} was made with another {name} ({wanted[:24]}, here "
                 f"{here[:24]})",
                 fix="give the same one",
             )
     retriever = Retriever.open(opened, plan.base, cache=cache, memo=memo)
-    objective = objective_of(plan, judged, retriever)
-    worker = Worker(study, plan, objective, number=number, parallel=True, progress=progress)
-    return worker.run(trials, timeout_at)
+    return objective_of(plan, judged, retriever)
 
 
 def objective_of(plan: StudyPlan, gold: GoldSet, retriever: Retriever) -> Objective:

@@ -252,8 +252,11 @@ def test_url_of_the_storage_is_in_no_process_list(
         "sys.exit(2)",
     )
     url = "postgresql://me:secret@host/studies"
-    with pytest.raises(InputError) as ended, helpers(["gold", "--study", "s"], url, 1, print):
-        pass
+    with (
+        pytest.raises(InputError) as ended,
+        helpers(["gold", "--study", "s"], url, 1, print) as started,
+    ):
+        started[0].wait(30)
     shown, _, environment = str(ended.value).rpartition(" ")
     assert "secret" not in shown
     assert "'worker', 'gold', '--study', 's'" in shown
