@@ -179,7 +179,7 @@ def _evaluate_file(
 
 def _check_tracking(experiment: str) -> None:
     """Refuse, before any work, a tracking server or experiment that cannot take the run."""
-    from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
+    from experiments.tracking.store import check_tracking, default_tracking_uri
     from retriever.store import store_folder
 
     check_tracking(default_tracking_uri(store_folder()), experiment)

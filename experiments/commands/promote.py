@@ -29,8 +29,8 @@ def promote(
 ) -> None:
     """Register a run's configuration as an MLflow model, if its gate passes and a replay agrees."""
     from experiments.recorded import find_run
-    from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
     from experiments.tracking.promotion import promote as register
+    from experiments.tracking.store import check_tracking, default_tracking_uri
     from retriever.files import InputError
     from retriever.store import store_folder
 

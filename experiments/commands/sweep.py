@@ -121,7 +121,7 @@ def run(
     from experiments.sweep.folder import refuse_other_sweep
     from experiments.sweep.procedure import NoFinishedTrialError, SweepSettings, run_sweep
     from experiments.sweep.storage import journal_url
-    from experiments.tracking.mlflow_run import check_tracking, default_tracking_uri
+    from experiments.tracking.store import check_tracking, default_tracking_uri
     from gold import load
     from reports.page import refuse_foreign_page
     from retriever.store import store_folder

@@ -6,14 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from experiments.evaluate import Evaluation
-from experiments.tracking.mlflow_run import (
-    DatasetRecord,
-    add_to_run,
-    check_tracking,
-    default_tracking_uri,
-    log_run,
-)
+from experiments.tracking.mlflow_run import DatasetRecord, add_to_run, log_run
 from experiments.tracking.registered import RUN_TAG, has_store, run_digest, run_with_tag
+from experiments.tracking.store import check_tracking, default_tracking_uri
 from gold import GoldSet, LinkingSet
 from retriever import RetrieverConfig
 

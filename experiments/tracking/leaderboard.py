@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from experiments.metrics import mlflow_name, parse_measure
-from experiments.tracking.mlflow_run import default_tracking_uri, open_client
 from experiments.tracking.registered import MODEL
+from experiments.tracking.store import default_tracking_uri, open_client
 from retriever.files import InputError
 from retriever.store import store_folder
 

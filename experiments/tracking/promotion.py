@@ -11,15 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.recorded import RecordedRun
-from experiments.tracking.mlflow_run import (
-    DatasetRecord,
-    default_tracking_uri,
-    log_run,
-    open_client,
-    quiet_mlflow,
-)
+from experiments.tracking.mlflow_run import DatasetRecord, log_run
 from experiments.tracking.registered import MODEL, RUN_TAG, run_digest, run_with_tag
 from experiments.tracking.replayed import refuse_other_figures
+from experiments.tracking.store import default_tracking_uri, open_client, quiet_mlflow
 from retriever import Index
 from retriever.config import load_config
 from retriever.files import InputError

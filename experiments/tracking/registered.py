@@ -3,7 +3,7 @@
 import hashlib
 from pathlib import Path
 
-from experiments.tracking.mlflow_run import default_tracking_uri, open_client
+from experiments.tracking.store import default_tracking_uri, open_client
 from retriever.files import InputError
 from retriever.store import store_folder
 

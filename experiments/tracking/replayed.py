@@ -119,7 +119,7 @@ def _rankings(file: Path) -> Mapping[str, Sequence[str]]:
 
 def _replay(model: Path, gold: Path, split: str, out: Path) -> None:
     """Load the model and evaluate it; what its models computed before is taken from the store."""
-    from experiments.tracking.mlflow_run import quiet_mlflow
+    from experiments.tracking.store import quiet_mlflow
 
     quiet_mlflow()
     from mlflow.pyfunc import load_model

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.tracking.mlflow_run import ChildRun, DatasetRecord, default_tracking_uri, log_run
+from experiments.tracking.mlflow_run import ChildRun, DatasetRecord, log_run
 from experiments.tracking.promotion import FOLDER, save_model
+from experiments.tracking.store import default_tracking_uri
 from retriever import Index
 from retriever.config import load_config
 

@@ -13,12 +13,8 @@ from contextlib import suppress
 
 import pytest
 
-from experiments.tracking.mlflow_run import (
-    DatasetRecord,
-    check_tracking,
-    default_tracking_uri,
-    log_run,
-)
+from experiments.tracking.mlflow_run import DatasetRecord, log_run
+from experiments.tracking.store import check_tracking, default_tracking_uri
 from retriever import InputError
 
 DATASET = DatasetRecord(name="smoke/test", digest="ab" * 32, source="/gold/smoke")
@@ -275,7 +271,8 @@ def test_tag_is_refused_when_mlflow_would_cut_it(log):
 LOG_FROM_A_PROCESS = """
 import sys
 from pathlib import Path
-from experiments.tracking.mlflow_run import DatasetRecord, default_tracking_uri, log_run
+from experiments.tracking.mlflow_run import DatasetRecord, log_run
+from experiments.tracking.store import default_tracking_uri
 store, run = Path(sys.argv[1]), Path(sys.argv[2])
 log_run(
     uri=default_tracking_uri(store), experiment="race", name=sys.argv[3], parameters={"a": 1},
