@@ -20,12 +20,12 @@ from experiments.counting import counted
 from experiments.metrics import Measure
 from experiments.run import write_table
 from experiments.space import Space
+from experiments.sweep.candidates import best_on_train, candidates_of, simplified
 from experiments.sweep.inert import Screening, screen
 from experiments.sweep.objective import Objective
 from experiments.sweep.plan import StudyPlan, code_version, refuse_mismatch, space_record
 from experiments.sweep.profiles import composed
 from experiments.sweep.record import (
-    constraints_of,
     differences,
     failures,
     importances,
@@ -52,7 +52,7 @@ from experiments.sweep.selection import (
     undivided,
 )
 from experiments.sweep.storage import opened_storage, quiet_optuna, shown_url
-from experiments.sweep.trials import DEFAULT, REASON, Counts, Progress, Worker, count
+from experiments.sweep.trials import REASON, Counts, Progress, Worker, count
 from experiments.sweep.workers import helpers
 from gold import GoldSet
 from retriever import InputError, Retriever, RetrieverConfig
@@ -390,7 +390,7 @@ class _Runner:
         space, name = plan.parameters(), self.measure
         candidates = candidates_of(study, plan)
         varied = len({c.train for c in candidates}) > 1
-        few = _best(candidates, CANDIDATES)
+        few = best_on_train(candidates, CANDIDATES)
         if varied and plan.profiles and counts.finished > plan.shared_trials:
             few = [self.of_rows(study, plan, train), *few]
         simple = None
@@ -462,83 +462,6 @@ def _refuse_few(queries: int, gold: GoldSet) -> None:
             path=gold.path,
             fix=f"judge {FEWEST_QUERIES} at least; from six on a difference can be significant",
         )
-
-
-def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:
-    """Return every finished trial that keeps the constraints, the default first."""
-    from optuna.trial import TrialState
-
-    base, space = plan.base, plan.parameters()
-    stored_default = space.at(base)
-    found = []
-    for trial in study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
-        is_default = bool(trial.user_attrs.get(DEFAULT))
-        if not is_default and any(value > 0 for value in constraints_of(trial)):
-            continue
-        overrides = {} if is_default else space.overrides(trial.params)
-        changed = sum(value != stored_default.get(path) for path, value in trial.params.items())
-        found.append(
-            Candidate(
-                trial.number,
-                overrides,
-                0 if is_default else max(1, changed),
-                float(trial.values[0]),
-            )
-        )
-    return sorted(found, key=lambda c: (c.changed > 0, c.number))
-
-
-def _best(candidates: Sequence[Candidate], most: int) -> list[Candidate]:
-    """Return the best distinct candidates on train, the best first."""
-    seen: set[str] = set()
-    found = []
-    for one in sorted(candidates, key=lambda c: (-c.train, c.changed, c.number)):
-        key = json.dumps(dict(one.overrides), sort_keys=True)
-        if key not in seen:
-            seen.add(key)
-            found.append(one)
-    return found[:most]
-
-
-def simplified(
-    best: Candidate, space: Space, base: RetrieverConfig, train: Objective, measure: str
-) -> Candidate:
-    """Put parameters of a candidate back to the default while train loses no standard error.
-
-    Those whose return costs least go first. What is left is what the gain rests on.
-    """
-    values = train.score(base.with_overrides(best.overrides))[measure]
-    paths = [p for p in space.parameters if p.path in best.overrides]
-
-    def less(gone: Sequence[str]) -> dict[str, Any]:
-        dropped = {c for p in paths if p.path in gone for c in (p.path, p.complement)}
-        return {path: v for path, v in best.overrides.items() if path not in dropped}
-
-    def score(overrides: Mapping[str, Any]) -> Floats | None:
-        try:
-            return train.score(base.with_overrides(overrides))[measure]
-        except InputError:
-            return None
-
-    alone = {p.path: score(less([p.path])) for p in paths}
-    order = sorted(
-        (path for path, found in alone.items() if found is not None),
-        key=lambda path: -float(alone[path].mean()),  # type: ignore[union-attr]
-    )
-    gone: list[str] = []
-    mean = float(values.mean())
-    for path in order:
-        found = score(less([*gone, path]))
-        if found is None:
-            continue
-        lost = values - found
-        error = float(lost.std(ddof=1)) / math.sqrt(len(lost)) if len(lost) > 1 else 0.0
-        if float(lost.mean()) <= error:
-            gone.append(path)
-            mean = float(found.mean())
-    overrides = less(gone)
-    changed = len([p for p in paths if p.path in overrides])
-    return Candidate(best.number, overrides, changed, mean)
 
 
 def _why_none(study: "Study") -> str:
