@@ -14,7 +14,7 @@ from experiments.metrics import parse_measure
 from experiments.recorded import RecordedRun
 from experiments.space import load_space
 from experiments.sweep.procedure import SweepSettings
-from experiments.sweep.storage import open_storage, shown_url
+from experiments.sweep.storage import open_storage
 from experiments.tracking.promotion import promote
 from reports.faults import InputError as ReportError
 from reports.run_directory import RunDirectory
@@ -55,10 +55,6 @@ def test_condition_without_a_value_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(InputError, match=r"merge\.method has no value"):
         load_space(str(file))
-
-
-def test_malformed_url_is_shown_without_what_it_holds() -> None:
-    assert shown_url("postgresql://u:secret@[bad") == "postgresql://***"
 
 
 @pytest.mark.parametrize(

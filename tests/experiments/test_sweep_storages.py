@@ -432,6 +432,7 @@ def test_wrong_password_is_said_and_not_shown(postgres: str) -> None:
         ("postgresql://host/db?password=hunter2&x=1", "postgresql://host/db?password=***&x=1"),
         ("postgresql://host/db?sslpassword=hunter2", "postgresql://host/db?sslpassword=***"),
         ("postgresql://me@host:5432/db", "postgresql://me@host:5432/db"),
+        ("postgresql://me:hunter2@[bad", "postgresql://me:***@[bad"),
         ("grpc://127.0.0.1:13000", "grpc://127.0.0.1:13000"),
         ("journal:/a/b", "journal:/a/b"),
     ],
