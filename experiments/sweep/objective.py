@@ -103,11 +103,11 @@ class Objective:
         return {str(m): np.concatenate([one[str(m)] for one in found]) for m in self.measures}
 
     def prove(self, config: RetrieverConfig, scores: Mapping[str, Floats]) -> None:
-        """Compare a trial's figures with ranx's on the whole ranking.
+        """Compare a trial's figures with ranx's on its rankings, as deep as the measures read.
 
         Raises ScorerDifferenceError where one differs by more than 1e-12.
         """
-        rankings = self.rankings(config)
+        rankings = self.rankings(config, max(m.cutoff or self.depth for m in self.measures))
         judged = {query_id: self.gold.qrels[query_id] for query_id in self.query_ids}
         expected = per_query(rankings, judged, self.measures, relevant_from=self.relevant_from)
         for measure in self.measures:
@@ -120,15 +120,15 @@ class Objective:
                     f"{float(expected.values[str(measure)][worst])!r} by ranx"
                 )
 
-    def rankings(self, config: RetrieverConfig) -> dict[str, list[str]]:
-        """Return the ranked units of every query, to the depth of the evaluation."""
+    def rankings(self, config: RetrieverConfig, depth: int | None = None) -> dict[str, list[str]]:
+        """Return the ranked units of every query, to `depth` or that of the evaluation."""
         retriever = self.retriever.with_config(config)
         chunks = retriever.index.chunks
         unit_ids = chunks.document_ids if self.gold.level == "document" else chunks.chunk_ids
         found: dict[str, list[str]] = {}
         for block in self._blocks:
             trace = retriever.trace(block.batch, self.also)
-            ranked = rank_units(retriever, trace, self.gold.level, self.depth)
+            ranked = rank_units(retriever, trace, self.gold.level, depth or self.depth)
             for query_id, units in zip(block.scorer.query_ids, ranked.units, strict=True):
                 found[query_id] = [unit_ids[unit] for unit in units[units >= 0]]
         return found
