@@ -30,7 +30,7 @@ def promote(
     """Register a run's configuration as an MLflow model, if its gate passes and a replay agrees."""
     from experiments.recorded import find_run
     from experiments.tracking.promotion import promote as register
-    from experiments.tracking.store import check_tracking, default_tracking_uri
+    from experiments.tracking.store import check_tracking, default_tracking_uri, load_line
     from retriever.files import InputError
     from retriever.store import store_folder
 
@@ -63,7 +63,7 @@ def promote(
             "model": done.model,
             "version": done.version,
             "run_id": done.run_id,
-            "load": f"mlflow.pyfunc.load_model('models:/{done.model}@{done.alias}')",
+            "load": load_line(done.uri, f"models:/{done.model}@{done.alias}", store_folder()),
         }
     if as_json:
         print_json(summary)
@@ -111,4 +111,4 @@ def _print(summary: dict[str, Any]) -> None:
         typer.echo(f"not promoted: {summary['alias']} stays where it was")
         return
     typer.echo(f"{summary['alias']} is version {done['version']} of the model {done['model']}")
-    typer.echo(f"load it with {done['load']}")
+    typer.echo(f"load it with: {done['load']}")

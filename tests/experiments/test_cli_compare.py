@@ -332,10 +332,34 @@ def test_promoted_run_stands_once_on_the_leaderboard(assay, gold: Path, tmp_path
     tracked = json.loads(done.out)["mlflow"]["run_id"]
     done = assay("promote", out, "--alias", "champion", "--no-gate", "--json")
     assert done.code == 0, done.err
-    assert json.loads(done.out)["promoted"]["run_id"] == tracked
+    promoted = json.loads(done.out)["promoted"]
+    assert promoted["run_id"] == tracked
+    _line_searches_from_an_empty_folder(promoted["load"], tmp_path / "empty")
     (board,) = json.loads(assay("leaderboard", "--json").out)["boards"]
     (row,) = board["rows"]
     assert (row["run_id"], row["aliases"]) == (tracked, ["champion"])
+
+
+def _line_searches_from_an_empty_folder(line: str, folder: Path) -> None:
+    folder.mkdir()
+    ours = ("MLFLOW_", "ASSAY_")
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    found = subprocess.run(
+        line.replace("your question", QUERIES["q3"]),
+        shell=True,
+        cwd=folder,
+        env={**bare, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    head, first, *_ = found.stdout.splitlines()
+    assert head.split() == ["rank", "document_id", "score"]
+    assert first.split()[1:3] == ["1", "d4"]
+    # MLflow made no database of its own.
+    assert list(folder.iterdir()) == []
 
 
 def swapped(run: Path) -> None:
