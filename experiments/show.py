@@ -86,7 +86,9 @@ def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
         )
     classes = [f"{name} {count}" for name, count in (record.get("classes") or {}).items() if count]
     if classes:
-        remarks.append(f"{', '.join(classes)}; why: assay diagnose {run}")
+        failing = any(n for name, n in record["classes"].items() if name != "ok")
+        why = f"; why: assay diagnose {run}" if failing else ""
+        remarks.append(f"{', '.join(classes)}{why}")
     undefined = {
         name: figure["undefined"]
         for name, figure in record["metrics"].items()
