@@ -141,6 +141,11 @@ def test_shown_fingerprint_is_that_of_the_run(assay, gold: Path, tmp_path: Path)
     recorded = json.loads((run / "run.json").read_text())["config"]["fingerprint"]
     shown = assay("config", "show", "--set", "merge.method=rrf", "--json")
     assert json.loads(shown.out)["fingerprint"] == recorded
+    # The same again replaces it without a word, another configuration does not.
+    again = assay("evaluate", gold, "-o", run, "--set", "merge.method=rrf", "--no-track")
+    assert "replaces" not in again.err
+    other = assay("evaluate", gold, "-o", run, "--no-track", "--json")
+    assert f"{run}: replaces a run of another configuration ({recorded})" in other.err
     file = tmp_path / "c.yaml"
     file.write_text("merge: {method: rrf}\n")
     assert recorded[:16] in assay("config", "validate", file).out
