@@ -21,7 +21,8 @@ def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
     """Return a board a gold set (by digest): its runs by falling value, then by run id.
 
     Equal values share a rank. Runs without the metric, unfinished ones and those of other tools
-    are counted in `left_out`, sweeps and their trials apart. Raises InputError without such an experiment.
+    are counted in `left_out`, sweeps and their trials apart. Raises InputError without such an
+    experiment.
     """
     measure = parse_measure(metric)
     uri = default_tracking_uri(store_folder())
