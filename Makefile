@@ -13,6 +13,7 @@ help: ## Show this list
 setup: $(READY) ## Make .venv with everything pinned in constraints.txt
 
 $(READY): pyproject.toml constraints.txt
+	@test ! -L .venv || { echo '.venv is a link: its packages belong to another checkout; rm .venv first' >&2; exit 2; }
 	test -x $(BIN)/python || $(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $@

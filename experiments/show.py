@@ -15,6 +15,7 @@ from experiments.evaluate import Evaluation
 __all__ = ["print_evaluation", "print_record"]
 
 WIDTH_OFF_TERMINAL = 160
+_MEANINGS = {"route_skipped_collection": " (not in the index)"}
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
@@ -86,7 +87,9 @@ def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
         )
     classes = [f"{name} {count}" for name, count in (record.get("classes") or {}).items() if count]
     if classes:
-        remarks.append(f"{', '.join(classes)}; why: assay diagnose {run}")
+        failing = any(n for name, n in record["classes"].items() if name != "ok")
+        why = f"; why: assay diagnose {run}" if failing else ""
+        remarks.append(f"{', '.join(classes)}{why}")
     undefined = {
         name: figure["undefined"]
         for name, figure in record["metrics"].items()
@@ -100,7 +103,10 @@ def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
         few = ", ".join(ignored[:5]) + (", …" if len(ignored) > 5 else "")
         verbs = "is not judged and was" if len(ignored) == 1 else "are not judged and were"
         remarks.append(f"{counted(len(ignored), 'query')} of the run {verbs} ignored: {few}")
-    remarks += [f"{event}: {count}" for event, count in record["fallbacks"].items()]
+    remarks += [
+        f"{event}: {count}{_MEANINGS.get(event, '')}"
+        for event, count in record["fallbacks"].items()
+    ]
     latency = record["latency_ms"]
     if latency:
         total = latency["stages"]["total"]

@@ -82,7 +82,7 @@ def _json_run(path: Path, data: bytes, repair: bool) -> Run:
             if not repair:
                 lines = [line for line, *pair in json_places(text) if pair == [query_id, None]]
                 message = f"query {query_id!r} stands in lines {lines[0]} and {lines[1]}"
-                raise InputError(message, path, lines[1], "keep one, or read it with repair")
+                raise InputError(message, path, lines[1], "keep one, or assay evaluate --repair")
         known, known_scores = entries.setdefault(query_id, ([], []))
         known += documents
         known_scores += scores
@@ -126,4 +126,4 @@ def _repeated(path: Path, query_id: str, document_id: str, lines: list[int]) -> 
     message = (
         f"query {query_id!r} lists document {document_id!r} in lines {lines[0]} and {lines[1]}"
     )
-    return InputError(message, path, lines[1], "keep the best, or read it with repair")
+    return InputError(message, path, lines[1], "keep the best, or assay evaluate --repair")

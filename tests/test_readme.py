@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import shutil
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 
@@ -82,3 +84,21 @@ def test_make_targets_and_files_exist() -> None:
         assert f"\n{target}:" in makefile
     for file in re.findall(r"\]\(([^)#]+)\)", README):
         assert (ROOT / file).is_file(), file
+
+
+@pytest.mark.skipif(shutil.which("make") is None, reason="needs make")
+def test_setup_leaves_the_environment_of_another_checkout_alone(tmp_path: Path) -> None:
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    theirs = tmp_path / "theirs"
+    (theirs / "bin").mkdir(parents=True)
+    python = theirs / "bin" / "python"
+    python.write_text(f"#!/bin/sh\ntouch {tmp_path}/installed\n")
+    python.chmod(0o755)
+    (tmp_path / ".venv").symlink_to(theirs)
+    done = subprocess.run(
+        ["make", "setup"], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 2
+    assert ".venv is a link" in done.stderr
+    assert not (tmp_path / "installed").exists()

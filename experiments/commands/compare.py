@@ -5,14 +5,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from experiments.commands.opening import new_run, vector_cache
+from experiments.commands.opening import found_or_made, refuse_absent_runs
 from experiments.commands.options import NEGATIVE, Json
-from experiments.commands.terminal import phase, print_json, say, waiting, warm_up
+from experiments.commands.terminal import phase, print_json, waiting
 from experiments.counting import counted
 
 if TYPE_CHECKING:
-    from experiments.comparison.contenders import Contender
     from experiments.comparison.figures import Settings
+    from experiments.comparison.gate_file import Gate
 
 # What the command leaves in its folder, comparison.json last.
 FILES = ("comparison.html", "comparison.md", "junit.xml", "comparison.json")
@@ -63,16 +63,21 @@ def compare(
     as_json: Json = False,
 ) -> None:
     """Compare runs: figures, significance, what moved and why; judge them by a gate."""
-    _refuse_absent([baseline, *candidates])
+    refuse_absent_runs([baseline, *candidates])
     from experiments.comparison.compare import compare_runs
-    from experiments.comparison.gate_file import load_gate
+    from experiments.comparison.gate_file import load_gate, refuse_unheld
 
     settings = _settings(test, permutations, resamples, seed)
     if out is not None:
         _refuse_foreign(out)
     rules = load_gate(gate) if gate is not None else None
-    contenders = _contenders([baseline, *candidates], gold, again, as_json)
+    if rules is not None:
+        _refuse_unheld(rules, [baseline, *candidates])
+    contenders = found_or_made([baseline, *candidates], gold, again=again, quiet=as_json)
     runs = [one.run for one in contenders]
+    if rules is not None:
+        for one in contenders:
+            refuse_unheld(rules, one.run.record["metrics"], one.label)
     phase(f"comparing {counted(len(runs), 'run')}", as_json)
     made = compare_runs(
         runs[0],
@@ -102,15 +107,6 @@ def compare(
         raise typer.Exit(NEGATIVE)
 
 
-def _refuse_absent(names: list[str]) -> None:
-    from experiments.recorded import refuse_absent
-    from retriever.config import PRESETS
-
-    for name in names:
-        if name not in PRESETS:
-            refuse_absent(name)
-
-
 def _settings(test: str, permutations: int, resamples: int, seed: int) -> "Settings":
     from typing import get_args, get_type_hints
 
@@ -123,24 +119,18 @@ def _settings(test: str, permutations: int, resamples: int, seed: int) -> "Setti
     return Settings(test=test, permutations=permutations, resamples=resamples, seed=seed)  # type: ignore[arg-type]
 
 
-def _contenders(names: list[str], gold: Path | None, again: bool, quiet: bool) -> "list[Contender]":
-    """Find or make every run; the first is the baseline of the others."""
-    from experiments.comparison.contenders import Workplace, contender
-    from retriever.store import store_folder
+def _refuse_unheld(rules: "Gate", names: list[str]) -> None:
+    """Refuse, before anything is evaluated, a gate on a metric that a run lacks or will lack."""
+    from experiments.comparison.gate_file import refuse_unheld
+    from experiments.recorded import RecordedRun
+    from retriever.config import PRESETS, load_config
 
-    place = Workplace(
-        cache=vector_cache(),
-        store=store_folder(),
-        new_folder=new_run,
-        say=(lambda text: None) if quiet else say,
-        warm_up=lambda: warm_up(quiet),
-        again=again,
-    )
-    found: list[Contender] = []
     for name in names:
-        baseline = found[0].run if found else None
-        found.append(contender(name, baseline=baseline, gold=gold, place=place))
-    return found
+        path = Path(name)
+        if path.is_dir():
+            refuse_unheld(rules, RecordedRun.open(path).record["metrics"], name)
+        elif path.suffix.lower() in (".yaml", ".yml") or (name in PRESETS and not path.exists()):
+            refuse_unheld(rules, load_config(name).evaluation.metrics, name)
 
 
 def _ranx(runs: list[Any], labels: list[str], shared_queries: bool, quiet: bool) -> dict[str, Any]:

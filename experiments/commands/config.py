@@ -15,17 +15,18 @@ app = Commands(help="Show, compare and check configurations.", no_args_is_help=T
 
 @app.command("show")
 def show(config: Config = None, sets: Sets = None, as_json: Json = False) -> None:
-    """Print the whole configuration with its fingerprint."""
+    """Print the whole configuration with the fingerprint that a run of it records."""
     from retriever.config import difference
     from retriever.encoders.models import resolved
 
     loaded = config_from(config, sets)
-    held = {path: holds for path, (_, holds) in difference(loaded, resolved(loaded)).items()}
+    in_force = resolved(loaded)
+    held = {path: holds for path, (_, holds) in difference(loaded, in_force).items()}
     if as_json:
         whole = loaded.model_dump(mode="json")
-        print_json({"fingerprint": loaded.fingerprint, "config": whole, "in_force": held})
+        print_json({"fingerprint": in_force.fingerprint, "config": whole, "in_force": held})
         return
-    typer.echo(f"# fingerprint {loaded.fingerprint}")
+    typer.echo(f"# fingerprint {in_force.fingerprint}")
     for path, holds in held.items():
         typer.echo(f"# {path}: null is {holds} with the models {loaded.models}")
     typer.echo(loaded.to_yaml(), nl=False)
@@ -55,5 +56,8 @@ def validate(
     files: Annotated[list[str], typer.Argument(help="YAML files or presets' names.")],
 ) -> None:
     """Check configurations."""
+    from retriever.encoders.models import resolved
+
     for file in files:
-        typer.echo(f"{file}: ok, fingerprint {config_from(file, None).fingerprint[:16]}")
+        fingerprint = resolved(config_from(file, None)).fingerprint
+        typer.echo(f"{file}: ok, fingerprint {fingerprint[:16]}")

@@ -67,6 +67,7 @@ def evaluate(
         refuse_foreign(out)
     if track:
         _check_tracking(experiment)
+    earlier = _configuration_of(out)
     if isinstance(judged, LinkingSet):
         evaluation = _evaluate_linking(judged, asked, out, quiet=as_json)
     elif run is not None:
@@ -75,6 +76,8 @@ def evaluate(
         evaluation, asked = _evaluate_retriever(
             judged, asked, index, config, settings, out, latency, as_json
         )
+    if earlier not in (None, _configuration_of(evaluation.path)):
+        say(f"{out}: replaces a run of another configuration ({earlier})")
     tracked = _track(evaluation, judged, asked, experiment) if track else None
     if as_json:
         print_json(_evaluation_summary(evaluation, tracked))
@@ -87,6 +90,20 @@ def evaluate(
         typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
         for what, names in tracked["skipped"].items():
             typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
+
+
+def _configuration_of(run: Path | None) -> str | None:
+    """Return the fingerprint of the configuration of a run that is there; None without a run."""
+    from experiments.recorded import RecordedRun
+    from retriever.files import InputError
+
+    if run is None or not (run / "run.json").is_file():
+        return None
+    try:
+        config = RecordedRun.open(run).record.get("config")
+    except InputError:  # it goes anyway
+        return "unreadable"
+    return str(config["fingerprint"]) if config else "an imported ranking"
 
 
 def _refuse_settings_of_a_search(sets: list[str]) -> None:

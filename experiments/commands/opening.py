@@ -4,14 +4,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from experiments.comparison.contenders import Contender
     from retriever import Retriever, RetrieverConfig
 
 __all__ = [
     "as_file_name",
     "config_for_index",
     "config_from",
+    "found_or_made",
     "new_run",
     "open_retriever",
+    "refuse_absent_runs",
     "track_again",
     "vector_cache",
 ]
@@ -55,6 +58,44 @@ def new_run(name: str, what: str) -> Path:
 
     stamp = datetime.now(UTC).strftime("%Y%m%d-%H%M%S")
     return reserve(store_folder() / "runs" / f"{stamp}-{as_file_name(f'{name[:60]}-{what[:12]}')}")
+
+
+def refuse_absent_runs(names: list[str]) -> None:
+    """Refuse, before anything heavy is loaded, a name that stands for nothing."""
+    from experiments.recorded import refuse_absent
+    from retriever.config import PRESETS
+
+    for name in names:
+        if name not in PRESETS:
+            refuse_absent(name)
+
+
+def found_or_made(
+    names: list[str],
+    gold: Path | None,
+    *,
+    again: bool = False,
+    quiet: bool,
+    split: str | None = None,
+) -> "list[Contender]":
+    """Find or make every run; the first is the baseline of the others."""
+    from experiments.commands.terminal import say, warm_up
+    from experiments.comparison.contenders import Workplace, contender
+    from retriever.store import store_folder
+
+    place = Workplace(
+        cache=vector_cache(),
+        store=store_folder(),
+        new_folder=new_run,
+        say=(lambda text: None) if quiet else say,
+        warm_up=lambda: warm_up(quiet),
+        again=again,
+    )
+    found: list[Contender] = []
+    for name in names:
+        baseline = found[0].run if found else None
+        found.append(contender(name, baseline=baseline, gold=gold, place=place, split=split))
+    return found
 
 
 def track_again(run: Path, added: Path, quiet: bool) -> None:

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from experiments.commands.opening import found_or_made, refuse_absent_runs
 from experiments.commands.options import Json
 from experiments.commands.terminal import print_json
 from experiments.counting import counted
@@ -21,7 +22,9 @@ def power(
     gold: Annotated[Path, typer.Argument(help="The folder of a gold set.")],
     runs: Annotated[
         list[str] | None,
-        typer.Argument(help="A run on it, or two: how far their figures differ by query."),
+        typer.Argument(
+            help="One or two on it, as compare takes them: how far figures differ by query."
+        ),
     ] = None,
     split: Annotated[str, typer.Option("--split", help="Split of the judgements.")] = "test",
     difference: Annotated[
@@ -34,13 +37,14 @@ def power(
     as_json: Json = False,
 ) -> None:
     """Print the smallest difference a gold set detects at 80 %, and the queries it lacks."""
+    refuse_absent_runs(runs or [])
     from gold import load
     from retriever.files import InputError
 
     if not 0 < difference <= 1:
         raise InputError(f"a difference of {difference} cannot be", fix="--difference 0.02")
     judged = load(gold, split)
-    found = _resolved(judged, runs or [], difference, correlation)
+    found = _resolved(judged, runs or [], difference, correlation, as_json)
     if as_json:
         print_json(found)
         return
@@ -51,26 +55,29 @@ def power(
     )
     for name, row in found["metrics"].items():
         least = row["smallest_detectable"]
-        seen = "nothing, however large" if least is None else f"{least:.4f}"
         if row["queries_needed"] is None:
             needed = "over a million queries"
         elif row["more_queries"]:
             needed = f"{counted(row['queries_needed'], 'query')}, {row['more_queries']} more"
         else:
             needed = f"{counted(row['queries_needed'], 'query')}: enough"
-        typer.echo(f"{name}: detects {seen} at 80 %; {difference:g} needs {needed}")
+        has = counted(row["queries"], "query")
+        seen = "" if least is None else f"detects {least:.4f} at 80 %"
+        if least is None:
+            seen = f"{has} can show nothing, however large"
+        typer.echo(f"{name}: {seen}; {difference:g} needs {needed}")
         typer.echo(f"  spread: {row['basis']}")
 
 
 def _resolved(
-    judged: "GoldSet", names: list[str], difference: float, correlation: float
+    judged: "GoldSet", names: list[str], difference: float, correlation: float, quiet: bool
 ) -> dict[str, Any]:
     from experiments.comparison.power import POWER, resolution, smallest_p
     from retriever.files import InputError
 
     if len(names) > 2:
         raise InputError("a third run has no part in it", fix="give one run, or two")
-    spreads, queries = _spreads(judged, names, correlation)
+    spreads, queries = _spreads(judged, names, correlation, quiet)
     metrics = {}
     for name, (deviation, n, is_rate, basis) in spreads.items():
         made = resolution(name, n, deviation, rate=is_rate, wanted=difference)
@@ -95,7 +102,7 @@ def _resolved(
 
 
 def _spreads(
-    judged: "GoldSet", names: list[str], correlation: float
+    judged: "GoldSet", names: list[str], correlation: float, quiet: bool
 ) -> tuple[dict[str, tuple[float, int, bool, str]], int]:
     """Return for each metric (deviation of differences, queries, is a rate, where from)."""
     import numpy as np
@@ -104,9 +111,9 @@ def _spreads(
     from experiments.comparison.pairing import pair
     from experiments.comparison.power import CORRELATION, assumed_deviation
     from experiments.metrics import parse_measure
-    from experiments.recorded import find_run
 
-    runs = [_on(find_run(name), judged) for name in names]
+    made = found_or_made(names, judged.path, quiet=quiet, split=judged.split)
+    runs = [_on(one.run, judged) for one in made]
     assumed = f"assumed correlation {correlation:g}"
     if not runs:
         n = sum(

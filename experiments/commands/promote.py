@@ -30,7 +30,7 @@ def promote(
     """Register a run's configuration as an MLflow model, if its gate passes and a replay agrees."""
     from experiments.recorded import find_run
     from experiments.tracking.promotion import promote as register
-    from experiments.tracking.store import check_tracking, default_tracking_uri
+    from experiments.tracking.store import check_tracking, default_tracking_uri, load_line
     from retriever.files import InputError
     from retriever.store import store_folder
 
@@ -42,9 +42,11 @@ def promote(
     found = find_run(run)
     if found.is_imported:
         raise InputError("an imported ranking has no configuration to promote", path=found.path)
-    against, verdict = (None, None) if gate is None else _judged(found, alias, gate, as_json)
-    summary: dict[str, Any] = {"run": str(found.path), "alias": alias, "against": against}
-    summary |= {"gate": verdict, "promoted": None}
+    judged = {"against": None, "headline": None, "gate": None}
+    if gate is not None:
+        judged = _judged(found, alias, gate, as_json)
+    against, verdict = judged["against"], judged["gate"]
+    summary: dict[str, Any] = {"run": str(found.path), "alias": alias, **judged, "promoted": None}
     if verdict is None or verdict["passed"]:
         tags = {"assay.config": str(found.record["config"]["fingerprint"])}
         if not as_json:
@@ -63,7 +65,7 @@ def promote(
             "model": done.model,
             "version": done.version,
             "run_id": done.run_id,
-            "load": f"mlflow.pyfunc.load_model('models:/{done.model}@{done.alias}')",
+            "load": load_line(done.uri, f"models:/{done.model}@{done.alias}", store_folder()),
         }
     if as_json:
         print_json(summary)
@@ -73,13 +75,14 @@ def promote(
         raise typer.Exit(NEGATIVE)
 
 
-def _judged(
-    found: "RecordedRun", alias: str, gate: Path, quiet: bool
-) -> tuple[str | None, dict[str, Any]]:
-    """Judge a run against the one that has the alias; without one, against itself, and say so."""
+def _judged(found: "RecordedRun", alias: str, gate: Path, quiet: bool) -> dict[str, Any]:
+    """Judge a run against the one that has the alias; without one, against itself, and say so.
+
+    Returns `against`, `gate`, and `headline`: what the run gains or loses in the first metric.
+    """
     from experiments.comparison.compare import compare_runs
     from experiments.comparison.gate import judge
-    from experiments.comparison.gate_file import load_gate
+    from experiments.comparison.gate_file import load_gate, refuse_unheld
     from experiments.comparison.pairing import pair
     from experiments.recorded import find_run
     from experiments.tracking.registered import run_of_alias
@@ -89,8 +92,16 @@ def _judged(
     baseline = found if run_id is None else find_run(run_id)
     if run_id is None and not quiet:
         say(f"no run has the alias {alias} yet: rules that compare are judged against itself")
+    for run in (baseline, found):
+        refuse_unheld(rules, run.record["metrics"], str(run.path))
     made = compare_runs(baseline, [found])["comparisons"][0]
-    return run_id, judge(rules, pair(baseline, found), made, str(gate)).to_json()
+    metric = made["metric"]
+    figures = {key: made["metrics"][metric][key] for key in ("baseline", "candidate", "difference")}
+    return {
+        "against": run_id,
+        "headline": None if run_id is None else {"metric": metric, **figures},
+        "gate": judge(rules, pair(baseline, found), made, str(gate)).to_json(),
+    }
 
 
 def _run_id(name: str, found: "RecordedRun") -> str | None:
@@ -107,8 +118,29 @@ def _print(summary: dict[str, Any]) -> None:
     for rule in (summary["gate"] or {"rules": []})["rules"]:
         word = verdict(rule, "ok", "BROKEN", "not judged")
         typer.echo(f"{word:<10} {rule['rule']}: {rule['detail']}")
+    for line in _headline(summary):
+        typer.echo(line)
     if done is None:
         typer.echo(f"not promoted: {summary['alias']} stays where it was")
         return
     typer.echo(f"{summary['alias']} is version {done['version']} of the model {done['model']}")
-    typer.echo(f"load it with {done['load']}")
+    typer.echo(f"load it with: {done['load']}")
+
+
+def _headline(summary: dict[str, Any]) -> list[str]:
+    """Say what the first metric gains or loses: a gate lets small losses pass, and they add up."""
+    figure = summary["headline"]
+    if figure is None or figure["difference"] is None:
+        return []
+    metric, difference = figure["metric"], figure["difference"]
+    told = f"{metric}: {figure['baseline']:.4f} to {figure['candidate']:.4f} ({difference:+.4f})"
+    if difference >= 0:
+        return [told]
+    has_floor = any(
+        rule["numbers"].get("metric") == metric and "at_least" in rule["numbers"]
+        for rule in summary["gate"]["rules"]
+    )
+    lines = [f"{told}: lower than {summary['alias']} until now"]
+    if not has_floor:
+        lines.append(f"such losses add up: give the gate a floor of {metric} (at_least)")
+    return lines

@@ -57,12 +57,18 @@ class Workplace:
 
 
 def contender(
-    name: str, *, baseline: RecordedRun | None, gold: Path | None, place: Workplace
+    name: str,
+    *,
+    baseline: RecordedRun | None,
+    gold: Path | None,
+    place: Workplace,
+    split: str | None = None,
 ) -> Contender:
     """Return the run that a command's argument stands for, made now where it is not one yet.
 
     A folder is a run directory. A YAML file or a preset's name is evaluated on the baseline's gold
-    set and index, or on `gold`; another file is taken for a run in TREC's or JSON form and scored.
+    set and index, or on `gold` (its `split`, by default the baseline's); another file is taken for
+    a run in TREC's or JSON form and scored.
     Anything else is an MLflow run id or an alias. Raises InputError for what is none of these, and
     where there is no gold set to evaluate on.
     """
@@ -70,20 +76,17 @@ def contender(
     is_preset = name in PRESETS and not path.exists()
     if not path.is_file() and not is_preset:
         return Contender(name, find_run(name))
-    judged = _gold(name, baseline, gold)
+    judged = _gold(name, baseline, gold, split)
     if is_preset or path.suffix.lower() in (".yaml", ".yml"):
         found = _evaluate_config(name, judged, baseline, place)
     else:
         found = _score_file(name, judged, baseline, place)
-    if found.source == "reused":
-        made, at = found.run.record["created"], found.run.path
-        place.say(f"{name}: the same was evaluated at {made}, used again: {at} (--again: anew)")
-    else:
+    if found.source == "evaluated":  # of one that is used again the reports say so
         place.say(f"{name}: evaluated now: {found.run.path}")
     return found
 
 
-def _gold(name: str, baseline: RecordedRun | None, gold: Path | None) -> GoldSet:
+def _gold(name: str, baseline: RecordedRun | None, gold: Path | None, split: str | None) -> GoldSet:
     if gold is None and baseline is None:
         raise InputError(
             f"{name} is no run yet and there is no gold set to evaluate it on",
@@ -93,7 +96,7 @@ def _gold(name: str, baseline: RecordedRun | None, gold: Path | None) -> GoldSet
     place = gold or Path(recorded["path"])
     if not place.is_dir():
         raise InputError("the baseline's gold set is not there", path=place, fix="--gold FOLDER")
-    return load(place, recorded["split"])
+    return load(place, split or recorded["split"])
 
 
 def _evaluate_config(

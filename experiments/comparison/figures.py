@@ -130,7 +130,8 @@ def _of_group(
             low=interval.low,
             high=interval.high,
             interval="tango" if measure.is_rate else "bootstrap",
-            p_value=test.p_value if n else None,
+            # One query has no spread, and would only make the family larger.
+            p_value=test.p_value if n > 1 else None,
             p_adjusted=None,
             test=test.method,
             exact=test.exact,

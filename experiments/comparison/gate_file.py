@@ -22,7 +22,7 @@ import difflib
 import json
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -43,6 +43,7 @@ __all__ = [
     "NoSignificantDrop",
     "Rule",
     "load_gate",
+    "refuse_unheld",
 ]
 
 EVENTS = (*FALLBACKS, "run_cut_to_depth", "run_document_without_text", "run_repaired")
@@ -107,10 +108,12 @@ RULES: Mapping[str, type[Rule]] = {
 
 @dataclass(frozen=True)
 class Gate:
-    """What gate.yaml says."""
+    """What gate.yaml says; where it says it (`path`, a line for each rule) serves error lines."""
 
     rules: tuple[Rule, ...]
     alpha: float = ALPHA
+    path: Path | None = field(default=None, compare=False)
+    lines: tuple[int | None, ...] = field(default=(), compare=False)
 
 
 class _WrongError(ValueError):
@@ -131,6 +134,25 @@ def load_gate(path: Path) -> Gate:
         raise InputError("not UTF-8", path=path, fix="re-save as UTF-8") from error
     said = load_yaml(text, path)
     return _Reader(path, places_of(text)).gate(said)
+
+
+def refuse_unheld(gate: Gate, held: Iterable[str], who: str) -> None:
+    """Refuse a rule on a metric that a run lacks, or will lack; `who` names the run.
+
+    Raises InputError with the gate's file, the line, the rule and the remedy.
+    """
+    names = {str(parse_measure(name)): None for name in held}
+    kinds = {record: name for name, record in RULES.items()}
+    for number, rule in enumerate(gate.rules):
+        metric = getattr(rule, "metric", None)
+        if metric is not None and metric not in names:
+            raise InputError(
+                f"rule {number + 1} ({kinds[type(rule)]}) asks for {metric}, which {who} lacks "
+                f"(it has {', '.join(names)})",
+                path=gate.path,
+                line=gate.lines[number] if gate.lines else None,
+                fix=f"evaluate it with {metric} in evaluation.metrics, or change the rule",
+            )
 
 
 @dataclass(frozen=True)
@@ -162,7 +184,11 @@ class _Reader:
                     ("rules", number), f"rule {number + 1} repeats rule {earlier}", "cut it"
                 )
             made.append(one)
-        return Gate(tuple(made), alpha)
+        lines = tuple(
+            self.line(("rules", number, *(("metric",) if "metric" in rule else ())))
+            for number, rule in enumerate(rules)
+        )
+        return Gate(tuple(made), alpha, self.path, lines)
 
     def rule(self, number: int, said: object) -> Rule:
         way, name = ("rules", number), f"rule {number + 1}"
@@ -178,10 +204,10 @@ class _Reader:
             near = _nearest(kind, RULES)
             self.refuse((*way, "rule"), f"{name}: no rule {_shown(kind)}{near}", f"known: {known}")
         name, record = f"{name} ({kind})", RULES[kind]
-        takes = {field.name: field for field in fields(record)}
+        takes = {one.name: one for one in fields(record)}
         self.refuse_unknown(way, f"{name}: ", said, ("rule", *takes))
-        for key, field in takes.items():
-            if key not in said and field.default is MISSING:
+        for key, one in takes.items():
+            if key not in said and one.default is MISSING:
                 self.refuse(way, f"{name} needs {key}", f"add {key}: {_READERS[key][1]}")
         values = {
             key: self.value((*way, key), f"{name}: {key}", _READERS[key][0], value)
@@ -206,10 +232,13 @@ class _Reader:
                 self.refuse((*way, key), f"{name}unknown key {key!r}{near}", takes)
 
     def refuse(self, way: Way, message: str, fix: str) -> NoReturn:
+        raise InputError(message, path=self.path, line=self.line(way), fix=fix)
+
+    def line(self, way: Way) -> int | None:
         # What is absent stands nowhere: the line is that of what it is missing from.
         while way and way not in self.places:
             way = way[:-1]
-        raise InputError(message, path=self.path, line=self.places.get(way), fix=fix)
+        return self.places.get(way)
 
 
 def _nearest(name: object, known: Iterable[str]) -> str:

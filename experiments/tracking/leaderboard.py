@@ -13,13 +13,16 @@ from retriever.store import store_folder
 __all__ = ["boards"]
 
 _AT_ONCE = 1000
+# What has figures of its own kind.
+_KINDS = {"sweep": "sweeps", "trial": "trials of sweeps", "linking": "entity linking"}
 
 
 def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
     """Return a board a gold set (by digest): its runs by falling value, then by run id.
 
     Equal values share a rank. Runs without the metric, unfinished ones and those of other tools
-    are counted in `left_out`. Raises InputError without such an experiment.
+    are counted in `left_out`, sweeps and their trials apart. Raises InputError without such an
+    experiment.
     """
     measure = parse_measure(metric)
     uri = default_tracking_uri(store_folder())
@@ -40,7 +43,8 @@ def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
             if digest is None or run.info.status != "FINISHED":
                 left_out["no finished evaluation"] += 1
             elif value is None:
-                left_out[f"without {measure}"] += 1
+                kind = _KINDS.get(run.data.tags.get("assay.kind", ""))
+                left_out[f"{kind + ', ' if kind else ''}without {measure}"] += 1
             else:
                 names[digest] = run.data.tags.get("assay.gold", "")
                 rows.setdefault(digest, []).append(_row(run, value, aliases))

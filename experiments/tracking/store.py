@@ -2,8 +2,10 @@
 
 import os
 import re
+import shlex
 import socket
 import sqlite3
+import sys
 import urllib.request
 import uuid
 import warnings
@@ -24,6 +26,7 @@ __all__ = [
     "check_tracking",
     "default_tracking_uri",
     "deleted_experiment",
+    "load_line",
     "one_process",
     "open_client",
     "quiet_mlflow",
@@ -99,6 +102,27 @@ def shown_uri(uri: str) -> str:
     if uri.startswith("sqlite"):
         return uri
     return _without_passwords(re.sub(r"(?s)://.*@", "://***@", uri))
+
+
+def load_line(uri: str, address: str, store: Path) -> str:
+    """Return the shell line that loads a model of this store and searches, from any folder.
+
+    Else MLflow would look into, and make, a database of its own in the current folder, and what
+    is known of the models' files would be kept there. A URI with a password is left to the
+    environment, which it came from.
+    """
+    database = sqlite_path(uri)
+    where = uri if database is None else _sqlite_uri(database.absolute())
+    code = (
+        f"import mlflow, pandas as pd; model = mlflow.pyfunc.load_model({address!r}); "
+        "hits = model.predict(pd.DataFrame({'query': ['your question']})); "
+        "print(hits[['rank', 'document_id', 'score']])"
+    )
+    variables = {"ASSAY_STORE": str(store.absolute()), "MLFLOW_TRACKING_URI": where}
+    if shown_uri(where) != where:
+        del variables["MLFLOW_TRACKING_URI"]
+    said = " ".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    return f'{said} {shlex.quote(sys.executable)} -c "{code}"'
 
 
 def _without_passwords(text: str) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from experiments.tracking.mlflow_run import ChildRun, DatasetRecord, log_run
 from experiments.tracking.promotion import FOLDER, save_model
-from experiments.tracking.store import default_tracking_uri
+from experiments.tracking.store import default_tracking_uri, load_line
 from retriever import Index
 from retriever.config import load_config
 
@@ -37,11 +37,12 @@ def track_sweep(
 
     `folder` holds what a sweep writes, `record` is its sweep.json, `base` the configuration it
     began from. Returns run_id, experiment_id, uri, `open` (the command that shows it), `load` (the
-    call that loads the model), `skipped` and `seconds`. Raises InputError where MLflow refuses.
+    shell line that loads the model and searches), `skipped` and `seconds`. Raises InputError where
+    MLflow refuses.
     """
     begin = time.perf_counter()
     store.mkdir(parents=True, exist_ok=True)
-    gold = record["gold"]
+    gold, uri = record["gold"], default_tracking_uri(store)
     config = load_config(folder / "best.yaml")
     with tempfile.TemporaryDirectory(dir=store) as scratch:
         files = Path(scratch)
@@ -55,7 +56,7 @@ def track_sweep(
             fingerprint=record["index"],
         )
         tracked = log_run(
-            uri=default_tracking_uri(store),
+            uri=uri,
             experiment=experiment,
             name=record["study"],
             parameters=_parameters(record) | {"base": base},
@@ -73,7 +74,7 @@ def track_sweep(
         "uri": tracked.uri,
         "skipped": {reason: list(names) for reason, names in tracked.skipped.items()},
         "open": f"mlflow ui --backend-store-uri {shlex.quote(tracked.uri)}",
-        "load": f"mlflow.pyfunc.load_model('runs:/{tracked.run_id}/{FOLDER}')",
+        "load": load_line(uri, f"runs:/{tracked.run_id}/{FOLDER}", store),
         "seconds": round(time.perf_counter() - begin, 3),
     }
 

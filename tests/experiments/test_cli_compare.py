@@ -134,6 +134,8 @@ def test_same_configuration_is_evaluated_once_until_asked_for_again(
     assert (sources, runs()) == (["reused", "reused"], 2)
     assert "mine.trec: the run of" in out
     assert "was used again" in out
+    told = assay("compare", one, config, "-o", tmp_path / "c", "--no-why")
+    assert (told.out + told.err).count("used again") == 1
     assert compared("--again")[0] == ["evaluated", "evaluated"]
     assert runs() == 4
     # Other metrics, another configuration and another ranking are other runs.
@@ -264,7 +266,11 @@ def test_power_is_told_with_and_without_runs(assay, gold: Path) -> None:
     with_runs = assay("power", gold, one, other)
     assert with_runs.code == 0, with_runs.err
     assert "observed between the two runs" in with_runs.out
-    assert "nothing, however large" in with_runs.out
+    assert "ndcg@10: 4 queries can show nothing, however large; 0.02 needs" in with_runs.out
+    config = gold.parent / "my.yaml"
+    config.write_text("namespace: general\nroute: {dense_search: false}\n")
+    now = json.loads(assay("power", gold, one, config, "--json").out)
+    assert now == json.loads(assay("power", gold, one, other, "--json").out)
     # The world has seven documents: recall@100 is 1 for every query and has no spread.
     told = json.loads(assay("power", gold, one, "--json").out)["metrics"]
     assert told["recall@100"]["basis"].startswith("the run has none (every query alike)")
@@ -279,6 +285,8 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     one = evaluated(assay, gold, "one")
     gate = tmp_path / "gate.yaml"
     gate.write_text("rules: [{rule: max_drop, metric: ndcg@10, at_most: 0.0}]")
+    loose = tmp_path / "loose.yaml"
+    loose.write_text("rules: [{rule: max_drop, metric: ndcg@10, at_most: 1.0}]")
     bare = assay("promote", one, "--alias", "champion")
     assert bare.code == 2
     assert "--gate FILE, or --no-gate" in bare.err
@@ -286,6 +294,7 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     assert done.code == 0, done.err
     promoted = json.loads(done.out)["promoted"]
     assert promoted["version"] == 1
+    assert json.loads(done.out)["headline"] is None  # nobody had the alias
     config = tmp_path / "worse.yaml"
     config.write_text("namespace: general\nroute: {recall_top_k: 1, bm25_search: false}\n")
     compared = assay("compare", "champion", config, "--no-why", "--json", "-o", tmp_path / "c")
@@ -315,6 +324,10 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
         capture_output=True,
     )
     hits = pd.read_json(out)
+    eroded = assay("promote", worse, "--alias", "champion", "--gate", loose)
+    assert eroded.code == 0, eroded.err
+    assert f"({difference:+.4f}): lower than champion until now" in eroded.out
+    assert "give the gate a floor of ndcg@10 (at_least)" in eroded.out
     recorded: dict[str, list[str]] = {}
     for line in (one / "run.trec").read_text().splitlines():
         query_id, _, document_id, *_ = line.split()
@@ -332,10 +345,50 @@ def test_promoted_run_stands_once_on_the_leaderboard(assay, gold: Path, tmp_path
     tracked = json.loads(done.out)["mlflow"]["run_id"]
     done = assay("promote", out, "--alias", "champion", "--no-gate", "--json")
     assert done.code == 0, done.err
-    assert json.loads(done.out)["promoted"]["run_id"] == tracked
+    promoted = json.loads(done.out)["promoted"]
+    assert promoted["run_id"] == tracked
+    _line_searches_from_an_empty_folder(promoted["load"], tmp_path / "empty")
     (board,) = json.loads(assay("leaderboard", "--json").out)["boards"]
     (row,) = board["rows"]
     assert (row["run_id"], row["aliases"]) == (tracked, ["champion"])
+
+
+def test_gate_on_a_metric_that_a_run_lacks_is_refused_before_any_work(
+    assay, gold: Path, tmp_path: Path, store: Path
+) -> None:
+    one = evaluated(assay, gold, "one")
+    config, gate = tmp_path / "my.yaml", tmp_path / "gate.yaml"
+    config.write_text("namespace: general\nevaluation: {metrics: [hit@5, mrr@10]}\n")
+    gate.write_text(
+        "rules:\n- {rule: no_fallbacks}\n- {rule: at_least, metric: ndcg@10, value: 0.1}\n"
+    )
+    done = assay("compare", one, config, "--gate", gate)
+    assert done.code == 2
+    assert f"{gate}:3: rule 2 (at_least) asks for ndcg@10, which {config} lacks" in done.err
+    assert "or change the rule" in done.err
+    assert not (store / "runs").exists()
+
+
+def _line_searches_from_an_empty_folder(line: str, folder: Path) -> None:
+    folder.mkdir()
+    ours = ("MLFLOW_", "ASSAY_")
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+    found = subprocess.run(
+        line.replace("your question", QUERIES["q3"]),
+        shell=True,
+        cwd=folder,
+        env={**bare, "PYTHONPATH": str(Path(__file__).parents[2])},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert found.returncode == 0, found.stderr
+    head, first, *_ = found.stdout.splitlines()
+    assert head.split() == ["rank", "document_id", "score"]
+    assert first.split()[1:3] == ["1", "d4"]
+    # MLflow made no database of its own.
+    assert list(folder.iterdir()) == []
 
 
 def swapped(run: Path) -> None:

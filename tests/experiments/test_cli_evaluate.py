@@ -126,8 +126,29 @@ def test_table_names_what_was_not_plain(assay, gold: Path, tmp_path: Path) -> No
     assert "unanswered 0 (score 0), unscorable 1" in done.out
     assert "coverage@5: undefined for 1 query," in done.out
     assert f"why: assay diagnose {tmp_path / 'run'}\n" in done.out
+    record = json.loads((tmp_path / "run" / "run.json").read_text())
+    written = Console(file=StringIO(), width=160)
+    print_record({**record, "classes": {"ok": 3, "ranking_gap": 0}}, written)
+    assert "ok 3\n" in written.file.getvalue()  # type: ignore[attr-defined]
     assert "mlflow ui --backend-store-uri sqlite:///" in done.out
     assert "mechanism" in done.out
+
+
+def test_shown_fingerprint_is_that_of_the_run(assay, gold: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    done = assay("evaluate", gold, "-o", run, "--set", "merge.method=rrf", "--no-track")
+    assert done.code == 0, done.err
+    recorded = json.loads((run / "run.json").read_text())["config"]["fingerprint"]
+    shown = assay("config", "show", "--set", "merge.method=rrf", "--json")
+    assert json.loads(shown.out)["fingerprint"] == recorded
+    # The same again replaces it without a word, another configuration does not.
+    again = assay("evaluate", gold, "-o", run, "--set", "merge.method=rrf", "--no-track")
+    assert "replaces" not in again.err
+    other = assay("evaluate", gold, "-o", run, "--no-track", "--json")
+    assert f"{run}: replaces a run of another configuration ({recorded})" in other.err
+    file = tmp_path / "c.yaml"
+    file.write_text("merge: {method: rrf}\n")
+    assert recorded[:16] in assay("config", "validate", file).out
 
 
 def test_named_index_brings_its_own_index_section(assay, gold: Path, tmp_path: Path) -> None:
@@ -243,6 +264,7 @@ def test_imported_run_with_a_document_twice_is_refused_or_repaired(
     assert refused.code == 2
     assert "mine.trec:3" in refused.err
     assert "1" in refused.err.replace("mine.trec:3", "")
+    assert "--repair" in refused.err
     repaired = assay(
         "evaluate", gold, "--run", run, "--repair", "-o", tmp_path / "out", "--no-track", "--json"
     )
