@@ -1,5 +1,6 @@
 """The command `assay`. Everything heavy is imported by the command that needs it."""
 
+import errno
 import os
 import sys
 from typing import Annotated, NoReturn
@@ -32,6 +33,10 @@ from experiments.commands.terminal import say
 
 __all__ = ["app", "main"]
 
+_FIXES = {
+    errno.ENOSPC: "make room there, or name another folder",
+    errno.EROFS: "name a folder that can be written",
+}
 GO_ON = "interrupted; run the same command again to go on"
 
 app = Commands(
@@ -105,7 +110,8 @@ def main() -> None:
         os._exit(0)
     except OSError as error:
         place = f"{error.filename}: " if error.filename else ""
-        _fail(f"{place}{error.strerror or error}")
+        fix = _FIXES.get(error.errno or 0)
+        _fail(f"{place}{error.strerror or error}" + (f" ({fix})" if fix else ""))
     except UnicodeEncodeError as error:
         _fail(f"this terminal cannot show {error.object[error.start : error.end]!r} (set UTF-8)")
     except Exception as error:

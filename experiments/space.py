@@ -19,7 +19,7 @@ import difflib
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,7 @@ class Space:
     name: str
     parameters: tuple[Parameter, ...]
     per_workflow: str | None = None
+    per_workflow_line: int | None = field(default=None, compare=False)
 
     @property
     def digest(self) -> str:
@@ -130,6 +131,16 @@ class Space:
                 raise InputError(
                     str(error), path=source or self.name, line=parameter.line
                 ) from error
+        above = f"{self.per_workflow}."
+        if self.per_workflow is not None and not any(
+            f"{path}.".startswith(above) for path in _values(base, self)
+        ):
+            raise InputError(
+                f"per_workflow names {self.per_workflow!r}, which the configuration does not have",
+                path=source or self.name,
+                line=self.per_workflow_line,
+                fix="assay config show lists what it has",
+            )
 
     def _check_values(self, parameter: Parameter, base: RetrieverConfig) -> None:
         path = parameter.path
@@ -147,7 +158,10 @@ class Space:
                     fix = "write low, high and step as whole numbers"
                     raise InputError(f"{path} takes whole numbers, not {value}", fix=fix) from error
                 raise
-            if found.get(path) != value and not isinstance(value, list):
+            read = found.get(path)
+            if isinstance(value, bool) and isinstance(read, int | float) and read is not value:
+                raise InputError(f"{path} is no switch", fix="give low and high, or choices")
+            if read != value and not isinstance(value, list):
                 raise InputError(
                     f"{path}: {value!r} is read as {found.get(path)!r}", fix="write it so"
                 )
@@ -205,8 +219,8 @@ def load_space(source: str | Path) -> Space:
 
 def space_from(text: str, source: object) -> Space:
     """Read a space from YAML."""
-    name, per_workflow, parameters = read_parameters(text, source)
-    return Space(name, _ordered(tuple(parameters), source), per_workflow)
+    name, per_workflow, parameters, line = read_parameters(text, source)
+    return Space(name, _ordered(tuple(parameters), source), per_workflow, line)
 
 
 def _ordered(parameters: tuple[Parameter, ...], source: object) -> tuple[Parameter, ...]:

@@ -27,7 +27,21 @@ class InputError(ValueError):
 
 
 def write_atomically(path: Path, content: bytes) -> None:
-    """Replace `path` by `content` so that a reader sees the old file or the new one."""
+    """Replace `path` by `content` so that a reader sees the old file or the new one.
+
+    Raises InputError where there is no room or no permission.
+    """
+    try:
+        _replace(path, content)
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}",
+            path=path,
+            fix="make room there, or name a folder that can be written",
+        ) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:

@@ -10,6 +10,7 @@ from experiments.commands.terminal import print_json, say
 
 if TYPE_CHECKING:
     from experiments.recorded import RecordedRun
+    from experiments.tracking.registered import Holder
 
 
 def promote(
@@ -30,7 +31,9 @@ def promote(
     """Register a run's configuration as an MLflow model, if its gate passes and a replay agrees."""
     from experiments.recorded import find_run
     from experiments.tracking.promotion import promote as register
+    from experiments.tracking.registered import check_alias
     from experiments.tracking.store import check_tracking, default_tracking_uri, load_line
+    from experiments.tracking.turns import one_promotion
     from retriever.files import InputError
     from retriever.store import store_folder
 
@@ -38,35 +41,40 @@ def promote(
         raise InputError(
             "a promotion has a gate or says that it has none", fix="--gate FILE, or --no-gate"
         )
+    check_alias(alias)
     check_tracking(default_tracking_uri(store_folder()), experiment)
     found = find_run(run)
     if found.is_imported:
         raise InputError("an imported ranking has no configuration to promote", path=found.path)
-    judged = {"against": None, "headline": None, "gate": None}
-    if gate is not None:
-        judged = _judged(found, alias, gate, as_json)
-    against, verdict = judged["against"], judged["gate"]
-    summary: dict[str, Any] = {"run": str(found.path), "alias": alias, **judged, "promoted": None}
-    if verdict is None or verdict["passed"]:
-        tags = {"assay.config": str(found.record["config"]["fingerprint"])}
-        if not as_json:
-            say("asking the gold set again, of the model in a process of its own")
-        tags |= {"assay.gate": str(gate), "assay.against": against or ""} if gate else {}
-        done = register(
-            found,
-            alias,
-            store_folder(),
-            run_id=_run_id(run, found),
-            experiment=experiment,
-            tags=tags,
-            gold=gold,
-        )
-        summary["promoted"] = {
-            "model": done.model,
-            "version": done.version,
-            "run_id": done.run_id,
-            "load": load_line(done.uri, f"models:/{done.model}@{done.alias}", store_folder()),
-        }
+    waits = f"another promotion to {alias} is under way: waiting for it"
+    with one_promotion(alias, store_folder(), lambda: None if as_json else say(waits)):
+        holder, judged = None, {"against": None, "headline": None, "gate": None}
+        if gate is not None:
+            holder, judged = _judged(found, alias, gate, as_json)
+        against, verdict = judged["against"], judged["gate"]
+        summary: dict[str, Any] = {"run": str(found.path), "alias": alias, **judged}
+        summary["promoted"] = None
+        if verdict is None or verdict["passed"]:
+            tags = {"assay.config": str(found.record["config"]["fingerprint"])}
+            if not as_json:
+                say("asking the gold set again, of the model in a process of its own")
+            tags |= {"assay.gate": str(gate), "assay.against": against or ""} if gate else {}
+            done = register(
+                found,
+                alias,
+                store_folder(),
+                run_id=_run_id(run, found),
+                experiment=experiment,
+                tags=tags,
+                gold=gold,
+                judged_against=holder,
+            )
+            summary["promoted"] = {
+                "model": done.model,
+                "version": done.version,
+                "run_id": done.run_id,
+                "load": load_line(done.uri, f"models:/{done.model}@{done.alias}", store_folder()),
+            }
     if as_json:
         print_json(summary)
     else:
@@ -75,31 +83,40 @@ def promote(
         raise typer.Exit(NEGATIVE)
 
 
-def _judged(found: "RecordedRun", alias: str, gate: Path, quiet: bool) -> dict[str, Any]:
+def _judged(
+    found: "RecordedRun", alias: str, gate: Path, quiet: bool
+) -> tuple["Holder", dict[str, Any]]:
     """Judge a run against the one that has the alias; without one, against itself, and say so.
 
-    Returns `against`, `gate`, and `headline`: what the run gains or loses in the first metric.
+    Returns who has the alias, and `against`, `gate` and `headline`: what the run gains or loses in
+    the first metric.
     """
     from experiments.comparison.compare import compare_runs
     from experiments.comparison.gate import judge
     from experiments.comparison.gate_file import load_gate, refuse_unheld
     from experiments.comparison.pairing import pair
     from experiments.recorded import find_run
-    from experiments.tracking.registered import run_of_alias
+    from experiments.tracking.registered import holder_of
+    from retriever.files import InputError
 
     rules = load_gate(gate)
-    run_id = run_of_alias(alias)
-    baseline = found if run_id is None else find_run(run_id)
-    if run_id is None and not quiet:
+    holder = holder_of(alias)
+    if holder.version is not None and holder.run_id is None:
+        raise InputError(
+            f"alias {alias} points at version {holder.version}, which has no run to judge against",
+            fix="point it at a version with one, or --no-gate",
+        )
+    baseline = found if holder.run_id is None else find_run(holder.run_id)
+    if holder.run_id is None and not quiet:
         say(f"no run has the alias {alias} yet: rules that compare are judged against itself")
     for run in (baseline, found):
         refuse_unheld(rules, run.record["metrics"], str(run.path))
     made = compare_runs(baseline, [found])["comparisons"][0]
     metric = made["metric"]
     figures = {key: made["metrics"][metric][key] for key in ("baseline", "candidate", "difference")}
-    return {
-        "against": run_id,
-        "headline": None if run_id is None else {"metric": metric, **figures},
+    return holder, {
+        "against": holder.run_id,
+        "headline": None if holder.run_id is None else {"metric": metric, **figures},
         "gate": judge(rules, pair(baseline, found), made, str(gate)).to_json(),
     }
 

@@ -119,13 +119,23 @@ def run(
     from experiments.metrics import parse_measure
     from experiments.space import load_space
     from experiments.sweep.folder import refuse_other_sweep
-    from experiments.sweep.procedure import NoFinishedTrialError, SweepSettings, run_sweep
-    from experiments.sweep.storage import journal_url
+    from experiments.sweep.procedure import (
+        NoFinishedTrialError,
+        SweepSettings,
+        refuse_folds,
+        run_sweep,
+    )
+    from experiments.sweep.storage import check_storage, journal_url
     from experiments.tracking.store import check_tracking, default_tracking_uri
     from gold import load
     from reports.page import refuse_foreign_page
+    from retriever.files import InputError
     from retriever.store import store_folder
 
+    if study is not None and not study.strip():
+        raise InputError("the name of the study is empty", fix="name it, or leave --study out")
+    if storage is not None:
+        check_storage(storage)
     asked = config_from(config, sets)
     measures = tuple(parse_measure(text) for text in objective or ["ndcg@10"])
     wanted = load_space(space)
@@ -133,11 +143,10 @@ def run(
     tested = load(gold, test_split) if test_split else None
     name = study or f"{judged.name}-{judged.split}-{wanted.name}"
     folder = out or store_folder() / "sweeps" / as_file_name(name)
-    place = storage or journal_url(folder / "study.journal")
+    place = journal_url(folder / "study.journal") if storage is None else storage
     refuse_other_sweep(folder, name, place)
     if track:
         check_tracking(default_tracking_uri(store_folder()), experiment)
-    retriever = _open(judged, index, config, sets, memory, quiet=as_json)
     settings = SweepSettings(
         space=wanted,
         measures=measures,
@@ -154,6 +163,9 @@ def run(
         max_drop=max_drop,
         profiles=profiles,
     )
+    refuse_folds(judged, cv, asked)
+    retriever = _open(judged, index, config, sets, memory, quiet=as_json)
+    made = not folder.exists()
     folder.mkdir(parents=True, exist_ok=True)
     refuse_foreign_page(folder / PAGE)
     if not Path(place.removeprefix("journal:")).is_file():
@@ -167,6 +179,10 @@ def run(
                 progress=progress,
                 say=(lambda text: None) if as_json else say,
             )
+    except InputError:
+        if made:
+            _remove_unused(folder)
+        raise
     except NoFinishedTrialError as error:
         say(f"assay: {error}")
         raise typer.Exit(NEGATIVE) from error
@@ -237,6 +253,15 @@ def worker(
         cache=vector_cache(),
     )
     say(f"{study}: {counted(counts.finished, 'trial')} finished, {counts.failed} failed")
+
+
+def _remove_unused(folder: Path) -> None:
+    """Remove the folder of a sweep that was refused, unless there is something in it."""
+    held = list(folder.iterdir())
+    if all(path.is_file() and not path.stat().st_size for path in held):
+        for path in held:
+            path.unlink()
+        folder.rmdir()
 
 
 def _write_report(folder: Path, place: Path) -> None:

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from optuna import Study
     from optuna.storages import BaseStorage
 
-__all__ = ["NoFinishedTrialError", "Sweep", "SweepSettings", "run_sweep"]
+__all__ = ["NoFinishedTrialError", "Sweep", "SweepSettings", "refuse_folds", "run_sweep"]
 
 FORMAT = 1
 ALL_QUERIES = "all"
@@ -163,6 +163,8 @@ def run_sweep(
     Raises InputError for bad input, among it a study that was made of something else, and
     NoFinishedTrialError when there is nothing to choose from.
     """
+    settings.space.check(retriever.config)
+    refuse_folds(gold, settings.folds, retriever.config)
     with opened_storage(settings.storage) as storage:
         return _run_sweep(gold, retriever, settings, storage, progress, say)
 
@@ -175,7 +177,6 @@ def _run_sweep(
     progress: Progress,
     say: Say,
 ) -> Sweep:
-    settings.space.check(retriever.config)
     begin, deadline = time.perf_counter(), None
     if settings.timeout is not None:
         deadline = time.monotonic() + settings.timeout
@@ -183,7 +184,6 @@ def _run_sweep(
     query_ids = scorable(gold.qrels, relevant_from)
     runner = _Runner(gold, retriever, settings, storage, progress, say, deadline)
     wanted = settings.folds
-    _refuse_few(len(query_ids), gold)
     if wanted is None:
         wanted = 5 if settings.judged is None and needs_folds(len(query_ids)) else 0
     if wanted:
@@ -454,13 +454,23 @@ class _Runner:
         return Candidate(number, overrides, max(1, changed), figure)
 
 
-def _refuse_few(queries: int, gold: GoldSet) -> None:
+def refuse_folds(gold: GoldSet, wanted: int | None, config: RetrieverConfig) -> None:
+    """Refuse a gold set of too few queries, and folds that they do not fill. Raises InputError."""
+    relevant_from = config.evaluation.relevant_from or gold.relevant_from
+    queries = len(scorable(gold.qrels, relevant_from))
     if queries < FEWEST_QUERIES:
         raise InputError(
             f"{counted(queries, 'query')} with a relevant document: too few to tune, to choose "
             "and to judge on",
             path=gold.path,
             fix=f"judge {FEWEST_QUERIES} at least; from six on a difference can be significant",
+        )
+    if wanted and not 2 <= wanted <= queries:
+        raise InputError(
+            f"{counted(queries, 'query')} with a relevant document cannot be divided into "
+            f"{counted(wanted, 'fold')}",
+            path=gold.path,
+            fix=f"--cv 2 to --cv {queries}, or --cv 0 for one split",
         )
 
 

@@ -37,7 +37,11 @@ def scorable(qrels: Grades, relevant_from: int) -> tuple[str, ...]:
 
 
 def check_objectives(measures: Sequence[Measure]) -> None:
-    """Refuse, by InputError, a measure that reads more than grades."""
+    """Refuse, by InputError, a measure twice, or one that reads more than grades."""
+    names = [str(measure) for measure in measures]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"the objective {name} stands twice", fix="give each once")
     for measure in measures:
         if measure.name not in _KERNELS:
             raise InputError(

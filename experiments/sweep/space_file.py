@@ -11,11 +11,14 @@ import yaml
 
 from experiments.sweep.parameter import Condition, Kind, Parameter
 from retriever import InputError
-from retriever.strict_yaml import read_yaml
+from retriever.strict_yaml import places_of, read_yaml
 
 __all__ = ["read_parameters"]
 
 KEYS = ("low", "high", "log", "step", "choices", "switch", "when", "complement")
+
+# Braces multiply; a key that stands for more paths than this is a slip.
+MOST_PATHS = 1000
 
 # What a trial cannot move: an index and its models are opened once, and figures mean the same in
 # all trials. A star stands for the name of a plugin.
@@ -28,34 +31,49 @@ FIXED = {
 }
 
 
-def read_parameters(text: str, source: object) -> tuple[str, str | None, list[Parameter]]:
-    """Return a space's name, its path of rows by workflow, and its parameters.
+def read_parameters(
+    text: str, source: object
+) -> tuple[str, str | None, list[Parameter], int | None]:
+    """Return a space's name, its path of rows by workflow, its parameters, and that path's line.
 
     Raises InputError naming file, line and remedy.
     """
     values = read_yaml(text, source)
-    unknown = sorted(values.keys() - {"name", "per_workflow", "parameters"})
+    places = places_of(text)
+    unknown = sorted(values.keys() - {"name", "per_workflow", "parameters"}, key=str)
     if unknown:
         raise InputError(
             f"{unknown[0]!r} is no part of a space",
             path=source,
+            line=places.get((str(unknown[0]),)),
             fix="it has name, per_workflow and parameters",
         )
     given = values.get("parameters")
     if not isinstance(given, dict) or not given:
         raise InputError(
-            "no parameters", path=source, fix="parameters: {fuse.alpha: {low: 0.0, high: 1.0}}"
+            "no parameters",
+            path=source,
+            line=places.get(("parameters",)),
+            fix="parameters: {fuse.alpha: {low: 0.0, high: 1.0}}",
         )
     name, per_workflow = values.get("name", Path(str(source)).stem), values.get("per_workflow")
-    for key, value in (("name", name), ("per_workflow", per_workflow or "")):
+    for key, value in (
+        ("name", name),
+        ("per_workflow", "" if per_workflow is None else per_workflow),
+    ):
         if not isinstance(value, str):
-            raise InputError(f"{key} is no text: {value!r}", path=source)
+            raise InputError(
+                f"{key} is no text: {value!r}",
+                path=source,
+                line=places.get((key,)),
+                fix="write text, or leave it out",
+            )
     lines = _lines(text)
     parameters: list[Parameter] = []
     moved: dict[str, int | None] = {}
     for key, said in given.items():
         line = lines.get(key)
-        for path in _expanded(key):
+        for path in _expanded(str(key), source, line):
             parameter = _parameter(path, said, source, line)
             for one in filter(None, (path, parameter.complement)):
                 _refuse_fixed(one, source, line)
@@ -68,7 +86,7 @@ def read_parameters(text: str, source: object) -> tuple[str, str | None, list[Pa
                     )
                 moved[one] = line
             parameters.append(parameter)
-    return name, per_workflow, parameters
+    return name, per_workflow, parameters, places.get(("per_workflow",))
 
 
 def _refuse_fixed(path: str, source: object, line: int | None) -> None:
@@ -91,10 +109,18 @@ def _lines(text: str) -> dict[str, int]:
     return {}
 
 
-def _expanded(path: str) -> Iterator[str]:
+def _expanded(path: str, source: object, line: int | None) -> Iterator[str]:
     """Yield the paths that braces stand for, `a.{b,c}` being a.b and a.c."""
     parts = re.split(r"\{([^{}]*)\}", path)
     options = [part.split(",") if i % 2 else [part] for i, part in enumerate(parts)]
+    many = math.prod(map(len, options))
+    if many > MOST_PATHS:
+        raise InputError(
+            f"the braces of {path[:60]!r} stand for {many} paths",
+            path=source,
+            line=line,
+            fix=f"at most {MOST_PATHS} a key: name fewer",
+        )
     for chosen in itertools.product(*options):
         yield "".join(part.strip() for part in chosen)
 

@@ -1,6 +1,7 @@
 """Where a study is kept: a journal file by default, a database or Optuna's gRPC proxy by URL."""
 
 import fcntl
+import json
 import os
 import re
 import sys
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from optuna.storages import BaseStorage
 
 __all__ = [
+    "check_storage",
     "close_storage",
     "file_names",
     "is_storage_fault",
@@ -28,10 +30,11 @@ __all__ = [
 ]
 
 JOURNAL = "journal:"
+_DATABASES = ("mysql", "postgres", "postgresql", "sqlite")
 # How every line of a journal begins.
 _FIRST = b'{"op_code":'
 # How long to wait for a proxy, or a database, that does not answer.
-PATIENCE_SECONDS = 15.0
+PATIENCE_SECONDS = 8.0
 
 
 def journal_url(path: Path) -> str:
@@ -128,6 +131,29 @@ def quiet_optuna() -> Iterator[None]:
         optuna.logging.set_verbosity(before)
 
 
+def check_storage(url: str) -> None:
+    """Refuse a URL that names no storage, or one that would be lost. Nothing is opened.
+
+    Raises InputError.
+    """
+    scheme = url.partition("://")[0].partition("+")[0]
+    if not url.startswith(JOURNAL) and scheme not in ("grpc", *_DATABASES):
+        raise InputError(
+            f"--storage {shown_url(url)!r} is no storage",
+            fix="journal:PATH, sqlite:///PATH, postgresql://USER@HOST/NAME or grpc://HOST:PORT",
+        )
+    if url.startswith(JOURNAL):
+        path, fix = url.removeprefix(JOURNAL), "--storage journal:PATH"
+    elif scheme == "sqlite":
+        # What is in memory alone is lost with the process.
+        path = url.partition("://")[2].partition("?")[0].replace(":memory:", "").strip("/")
+        fix = "--storage sqlite:///PATH"
+    else:
+        return
+    if not path.strip():
+        raise InputError(f"--storage {url!r} names no file", fix=fix)
+
+
 def open_storage(url: str) -> "BaseStorage":
     """Open a study's storage, made where it is absent.
 
@@ -136,14 +162,14 @@ def open_storage(url: str) -> "BaseStorage":
     run_grpc_proxy_server` serves. Raises InputError for another scheme or a store that cannot be
     opened.
     """
+    check_storage(url)
     if url.startswith(JOURNAL):
         return _open_journal(Path(url.removeprefix(JOURNAL)))
     scheme = url.partition("://")[0].partition("+")[0]
     try:
         if scheme == "grpc":
             return _open_proxy(url)
-        if scheme in ("postgresql", "postgres", "sqlite", "mysql"):
-            return _open_database(url, scheme)
+        return _open_database(url, scheme)
     except InputError:
         raise
     except Exception as error:
@@ -151,10 +177,6 @@ def open_storage(url: str) -> "BaseStorage":
             f"the storage {shown_url(url)} cannot be opened: {_reason(error, url)}",
             fix="check --storage",
         ) from error
-    raise InputError(
-        f"--storage {shown_url(url)!r} is no storage",
-        fix="journal:PATH, sqlite:///PATH, postgresql://USER@HOST/NAME or grpc://HOST:PORT",
-    )
 
 
 def _open_journal(path: Path) -> "BaseStorage":
@@ -163,14 +185,27 @@ def _open_journal(path: Path) -> "BaseStorage":
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
+        _refuse_broken_end(path)
         backend = JournalFileBackend(str(path), lock_obj=cast("Any", SystemLock(path)))
         return JournalStorage(backend)
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=path) from error
-    except (ValueError, KeyError, AssertionError) as error:
+    except (ValueError, LookupError, TypeError, AssertionError) as error:
         raise InputError(
             f"no journal of a study: {error}", path=path, fix="name another with -o"
         ) from error
+
+
+def _refuse_broken_end(path: Path) -> None:
+    """Refuse a journal whose last whole line is none; Optuna sees that only once it has written."""
+    if not path.is_file():
+        return
+    with path.open("rb") as stream:
+        line = b""
+        for one in stream:
+            line = one if one.endswith(b"\n") else line
+    if line:
+        json.loads(line)["op_code"]
 
 
 class SystemLock:
@@ -276,8 +311,19 @@ def _open_proxy(url: str) -> "BaseStorage":
         raise InputError("grpc:// needs the package grpcio", fix="pip install grpcio")
     from optuna.storages import GrpcStorageProxy
 
+    grpc: Any = importlib.import_module("grpc")
+
     parts = urlsplit(url)
+    host, port = parts.hostname or "localhost", parts.port or 13000
     with quiet_optuna():
-        proxy = GrpcStorageProxy(host=parts.hostname or "localhost", port=parts.port or 13000)
-        proxy.wait_server_ready(timeout=PATIENCE_SECONDS)
+        proxy = GrpcStorageProxy(host=host, port=port)
+        try:
+            proxy.wait_server_ready(timeout=PATIENCE_SECONDS)
+        except (grpc.FutureTimeoutError, ConnectionError) as error:
+            proxy.close()
+            raise InputError(
+                f"the storage {shown_url(url)} cannot be opened: no answer from {host}:{port} in "
+                f"{PATIENCE_SECONDS:g} s",
+                fix="start its server, or check --storage",
+            ) from error
         return proxy

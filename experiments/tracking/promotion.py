@@ -1,10 +1,9 @@
 """Promotion: a run's configuration becomes a version of the registered model, under an alias."""
 
-import re
 import shutil
-import tempfile
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
@@ -12,9 +11,18 @@ from typing import Any
 
 from experiments.recorded import RecordedRun
 from experiments.tracking.mlflow_run import DatasetRecord, log_run
-from experiments.tracking.registered import MODEL, RUN_TAG, run_digest, run_with_tag
+from experiments.tracking.registered import (
+    MODEL,
+    RUN_TAG,
+    Holder,
+    check_alias,
+    holder_of,
+    run_digest,
+    run_with_tag,
+)
 from experiments.tracking.replayed import refuse_other_figures
 from experiments.tracking.store import default_tracking_uri, open_client, quiet_mlflow
+from experiments.tracking.turns import scratch_folder
 from retriever import Index
 from retriever.config import load_config
 from retriever.files import InputError
@@ -85,32 +93,31 @@ def promote(
     experiment: str,
     tags: Mapping[str, str],
     gold: Path | None = None,
+    judged_against: Holder | None = None,
 ) -> Promoted:
     """Register a run's configuration as a version of the model and point the alias at it.
 
     `run_id` is the MLflow run that holds it; without one it is looked for, and logged where there
     is none. Before anything is logged, the model is loaded in a process of its own and asked the
     queries of the gold set (`gold` says where that is now): what it ranks and scores must be what
-    the run recorded. The alias moves last: a failure before leaves it where it was. Raises
-    InputError where the model gives something else, and where MLflow refuses.
+    the run recorded. The alias moves last: a failure before leaves it where it was, and no version
+    behind. `judged_against` is who had it when the run was judged; None: nobody judged. Raises
+    InputError where the model gives something else, where another has the alias by now, and where
+    MLflow refuses.
     """
-    if not re.fullmatch(r"[\w-]+", alias) or alias == "latest" or re.fullmatch(r"v\d+", alias):
-        raise InputError(
-            f"MLflow takes no alias {alias!r}",
-            fix="letters, digits, - and _; neither latest nor v1, v2, ...",
-        )
+    check_alias(alias)
     from mlflow.exceptions import MlflowException
 
     uri = default_tracking_uri(store)
-    with tempfile.TemporaryDirectory(dir=_scratch(store)) as scratch:
-        model = Path(scratch) / FOLDER
+    with scratch_folder(store) as scratch:
+        model = scratch / FOLDER
         save_model(
             model,
             config=run.path / "config.yaml",
             index=Path(run.record["index"]["path"]),
             fingerprint=run.record["index"]["fingerprint"],
         )
-        refuse_other_figures(run, model, gold, Path(scratch) / "replay")
+        refuse_other_figures(run, model, gold, scratch / "replay")
         run_id = run_id or run_with_tag(RUN_TAG, run_digest(run.path))
         run_id = run_id or _log(run, uri, experiment, store)
         client = open_client(uri)
@@ -124,23 +131,34 @@ def promote(
             version = client.create_model_version(
                 MODEL, source=f"runs:/{run_id}/{FOLDER}", run_id=run_id, tags=dict(tags)
             )
-            client.set_registered_model_alias(MODEL, alias, version.version)
+            try:
+                _refuse_moved(alias, judged_against)
+                client.set_registered_model_alias(MODEL, alias, version.version)
+            except BaseException:
+                with suppress(MlflowException):
+                    client.delete_model_version(MODEL, version.version)
+                raise
         except MlflowException as error:
             raise InputError(f"MLflow refused the promotion: {error}") from error
     return Promoted(MODEL, int(version.version), alias, run_id, uri)
 
 
-def _scratch(store: Path) -> Path:
-    store.mkdir(parents=True, exist_ok=True)
-    return store
+def _refuse_moved(alias: str, judged_against: Holder | None) -> None:
+    """Refuse an alias that went elsewhere since its holder was judged against."""
+    if judged_against is None:
+        return
+    now = holder_of(alias)
+    if now != judged_against:
+        where = "nowhere" if now.version is None else f"to version {now.version}"
+        raise InputError(f"{alias} moved {where} meanwhile", fix="run it again")
 
 
 def _log(run: RecordedRun, uri: str, experiment: str, store: Path) -> str:
     """Log a run directory that MLflow does not have yet; return the id of its run."""
     record: Mapping[str, Any] = run.record
     gold = record["gold"]
-    with tempfile.TemporaryDirectory(dir=_scratch(store)) as scratch:
-        copy = shutil.copytree(run.path, Path(scratch) / run.path.resolve().name)
+    with scratch_folder(store) as scratch:
+        copy = shutil.copytree(run.path, scratch / run.path.resolve().name)
         logged = log_run(
             uri=uri,
             experiment=experiment,

@@ -1,6 +1,8 @@
 """What MLflow keeps of earlier runs: artifacts, and aliases of promoted configurations."""
 
 import hashlib
+import re
+from dataclasses import dataclass
 from pathlib import Path
 
 from experiments.tracking.store import default_tracking_uri, open_client
@@ -10,8 +12,11 @@ from retriever.store import store_folder
 __all__ = [
     "MODEL",
     "RUN_TAG",
+    "Holder",
     "artifacts_of",
+    "check_alias",
     "has_store",
+    "holder_of",
     "run_digest",
     "run_of_alias",
     "run_with_tag",
@@ -21,6 +26,31 @@ __all__ = [
 MODEL = "assay"
 # The tag by which the MLflow run of a run directory is found again; its value is `run_digest`.
 RUN_TAG = "assay.run"
+# MLflow's own limit; it looks only when the version is registered already.
+_LONGEST_ALIAS = 255
+
+
+@dataclass(frozen=True)
+class Holder:
+    """Who has an alias: a version of the model and its run; both None where nobody has it."""
+
+    version: int | None = None
+    run_id: str | None = None
+
+
+def check_alias(alias: str) -> None:
+    """Refuse an alias that MLflow would not take. Raises InputError."""
+    reserved = alias.lower() == "latest" or re.fullmatch(r"[vV]\d+", alias)
+    if not re.fullmatch(r"[\w-]+", alias) or reserved:
+        raise InputError(
+            f"MLflow takes no alias {alias[:40]!r}",
+            fix="letters, digits, - and _; neither latest nor v1, v2, ...",
+        )
+    if len(alias) > _LONGEST_ALIAS:
+        raise InputError(
+            f"MLflow takes no alias of {len(alias)} characters: {alias[:40]!r}...",
+            fix=f"take at most {_LONGEST_ALIAS}",
+        )
 
 
 def has_store() -> bool:
@@ -55,6 +85,23 @@ def run_of_alias(alias: str) -> str | None:
     except MlflowException:
         return None
     return str(run_id) if run_id else None
+
+
+def holder_of(alias: str) -> Holder:
+    """Return who has an alias of the model. Raises InputError where MLflow cannot say."""
+    uri = default_tracking_uri(store_folder())
+    if _is_missing(uri):
+        return Holder()
+    from mlflow.exceptions import MlflowException
+
+    try:
+        found = open_client(uri).get_model_version_by_alias(MODEL, alias)
+    except MlflowException as error:
+        # No such model, no such alias.
+        if error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+            return Holder()
+        raise InputError(f"MLflow cannot be asked for the alias {alias}: {error}") from error
+    return Holder(int(found.version), str(found.run_id) if found.run_id else None)
 
 
 def run_digest(folder: Path) -> str:

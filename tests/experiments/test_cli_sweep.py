@@ -220,6 +220,29 @@ def test_sweep_is_refused_once_when_queries_are_too_few(
         assert said in done.err.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--cv", 1), "15 queries with a relevant document cannot be divided into 1 fold"),
+        (("--cv", 16), "--cv 2 to --cv 15"),
+        (("--storage", "redis://host"), "is no storage"),
+        (("--storage", ""), "is no storage"),
+        (("--study", ""), "the name of the study is empty"),
+        (("--storage", "grpc://127.0.0.1:1"), "no answer from 127.0.0.1:1"),
+    ],
+)
+def test_refused_sweep_leaves_no_folder(
+    assay: Any, mine: Path, more: tuple[object, ...], said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from experiments.sweep import storage
+
+    monkeypatch.setattr(storage, "PATIENCE_SECONDS", 0.2)
+    done = sweep(assay, mine, "--trials", 1, "--no-track", *more)
+    assert done.code == 2
+    assert said in done.err.splitlines()[-1]
+    assert not (mine / "out").exists()
+
+
 def test_sweep_of_five_queries_promises_nothing(assay: Any, mine: Path) -> None:
     five = {f"q{i:02}": {f"d{i:02}": 1} for i in range(5)}
     texts = {f"d{i:02}": f"{WORDS[i]} {WORDS[-i]} label" for i in range(9)}

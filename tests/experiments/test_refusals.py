@@ -1,5 +1,6 @@
 """Bad input that could have cost a file, a folder or an answer."""
 
+import errno
 import json
 import math
 from pathlib import Path
@@ -18,7 +19,7 @@ from experiments.sweep.storage import open_storage
 from experiments.tracking.promotion import promote
 from reports.faults import InputError as ReportError
 from reports.run_directory import RunDirectory
-from retriever.files import InputError
+from retriever.files import InputError, write_atomically
 from retriever.ingest.readers.source import Remark
 
 
@@ -34,6 +35,34 @@ def test_journal_storage_keeps_a_foreign_file(tmp_path: Path, text: str) -> None
     with pytest.raises(InputError):
         open_and_write()
     assert file.read_text() == text
+
+
+def test_journal_that_ends_in_garbage_is_refused_and_kept(tmp_path: Path) -> None:
+    file = tmp_path / "study.journal"
+    storage: Any = open_storage(f"journal:{file}")
+    storage.create_new_study([])
+    with file.open("a") as stream:
+        stream.write("hello\n")
+    before = file.read_text()
+    with pytest.raises(InputError, match=r"study\.journal: no journal of a study"):
+        open_storage(f"journal:{file}")
+    assert file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("", "is no storage"),
+        ("redis://host", "is no storage"),
+        ("journal:", "names no file"),
+        ("sqlite://", "names no file"),
+        ("sqlite:///", "names no file"),
+        ("sqlite:///:memory:", "names no file"),
+    ],
+)
+def test_storage_that_would_be_lost_is_refused(url: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        open_storage(url)
 
 
 @pytest.mark.parametrize("name", ["../../escaped", "/etc/passwd", "..", ".", "a/b", "\0"])
@@ -63,6 +92,7 @@ def test_condition_without_a_value_is_refused(tmp_path: Path) -> None:
         ({"sampler": "cmaes", "measures": ("ndcg@10", "mrr@10")}, "one objective"),
         ({"max_drop": math.nan}, "no drop"),
         ({"max_drop": -0.1}, "no drop"),
+        ({"measures": ("ndcg@10", "ndcg@10")}, r"the objective ndcg@10 stands twice"),
     ],
 )
 def test_sweep_that_could_finish_no_trial_is_refused(
@@ -109,3 +139,15 @@ def test_remark_shows_a_name_that_is_no_text_and_commands_no_terminal() -> None:
     assert Remark("skipped", "bad\udcff.txt", "x").path == "bad\\udcff.txt"
     assert Remark("skipped", "\x1b]0;owned\x07.docx", "x").path == "\\x1b]0;owned\\x07.docx"
     assert Remark("skipped", "Grüße β.pdf", "x").path == "Grüße β.pdf"
+
+
+def test_full_disk_is_one_error_with_file_and_fix(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("os.fsync", full)
+    with pytest.raises(InputError, match=r"best\.yaml: cannot be written: No space .*make room"):
+        write_atomically(tmp_path / "best.yaml", b"x")
+    assert not list(tmp_path.iterdir())

@@ -105,6 +105,8 @@ def test_value_outside_the_range_is_brought_to_its_end_and_named() -> None:
         ("fuse.alpha: {choices: [0.1, 0.2], high: 1.0}", "only a range has high"),
         ("fuse.alpha: {low: 0.0, high: 1.0, when: {fuse.alpha: 1.0}}", "depends on itself"),
         ("fuse.alpha: {low: 0.0, high: 1.0, when: {fuse.alfa: 1}}", r"did you mean fuse\.alpha"),
+        ("fuse.alpha: switch", r"fuse\.alpha is no switch"),
+        ('"' + "{a,b}" * 25 + '": switch', "stand for 33554432 paths .*at most 1000"),
     ],
 )
 def test_fault_is_named_with_file_and_line(line: str, message: str, tmp_path: Path, assay) -> None:
@@ -153,3 +155,20 @@ def test_circle_of_conditions_is_refused() -> None:
 def test_file_without_parameters_is_refused(text: str) -> None:
     with pytest.raises(InputError):
         space_from(text, "x")
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("speed: 1", "'speed' is no part of a space"),
+        ("per_workflow: 0", "per_workflow is no text: 0"),
+        ("per_workflow: nope", "per_workflow names 'nope'"),
+        ("name: 3", "name is no text: 3"),
+    ],
+)
+def test_fault_at_the_top_is_named_with_its_line(line: str, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(f"parameters:\n  fuse.alpha: {{low: 0.0, high: 1.0}}\n{line}\n")
+    with pytest.raises(InputError) as refused:
+        load_space(file).check(BASE, file)
+    assert f"{file}:3: {message}" in str(refused.value)
