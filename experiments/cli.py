@@ -27,7 +27,7 @@ from experiments.commands import (
     space,
     sweep,
 )
-from experiments.commands.options import BAD_INPUT, INTERRUPTED
+from experiments.commands.options import BAD_INPUT, FAULT, INTERRUPTED
 from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import say
 
@@ -90,7 +90,10 @@ app.add_typer(cache.app, name="cache")
 
 
 def main() -> None:
-    """Run the command line; bad input ends with one line on stderr and exit code 2."""
+    """Run the command line; bad input ends with one line on stderr and exit code 2.
+
+    A fault of ours shows its traceback and ends with 70: 1 is a negative verdict.
+    """
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -114,20 +117,27 @@ def main() -> None:
         _fail(f"{place}{error.strerror or error}" + (f" ({fix})" if fix else ""))
     except UnicodeEncodeError as error:
         _fail(f"this terminal cannot show {error.object[error.start : error.end]!r} (set UTF-8)")
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the exit code of any fault is ours to choose
         if type(error).__name__ == "NoArgsIsHelpError":
             typer.echo(str(error))
             sys.exit(BAD_INPUT)
         if hasattr(error, "format_message"):  # how the command line says that it is misused
             _fail(error.format_message())
         if not _is_input_error(error):
-            raise
+            import traceback
+
+            traceback.print_exc()
+            _end(f"a fault of assay: {type(error).__name__}: {error}", FAULT)
         _fail(str(error))
 
 
 def _fail(message: str) -> NoReturn:
+    _end(message, BAD_INPUT)
+
+
+def _end(message: str, code: int) -> NoReturn:
     say("assay: " + " ".join(message.split()))
-    sys.exit(BAD_INPUT)
+    sys.exit(code)
 
 
 def _is_input_error(error: Exception) -> bool:

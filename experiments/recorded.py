@@ -1,6 +1,5 @@
 """Runs that were recorded: find one by path, MLflow run id or alias, read it, open it again."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,30 +27,18 @@ class RecordedRun:
 
     @classmethod
     def open(cls, path: Path) -> "RecordedRun":
-        """Read run.json of a run directory. Raises InputError when it is none."""
+        """Read run.json of a run directory. Raises InputError when it is none, or damaged."""
+        from experiments.run_schema import read_record
+
         file = path / "run.json"
         try:
-            record = json.loads(file.read_text("utf-8"))
-        except FileNotFoundError as error:
+            record = read_record(file, FORMAT)
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(
                 "no run directory (it has no run.json)",
                 path=path,
                 fix="give the folder that assay evaluate wrote",
             ) from error
-        except ValueError as error:
-            raise InputError(
-                f"no JSON: {error}", path=file, fix="evaluate anew into this folder"
-            ) from error
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            found = record.get("format") if isinstance(record, dict) else None
-            raise InputError(
-                f"run format {found!r}; this version reads {FORMAT}",
-                path=file,
-                fix="evaluate anew",
-            )
-        for key in ("gold", "metrics"):
-            if not isinstance(record.get(key), dict):
-                raise InputError(f"{key} is no object", path=file, fix="evaluate anew")
         return cls(path, record)
 
     @property
@@ -61,8 +48,15 @@ class RecordedRun:
 
     @cached_property
     def queries(self) -> "pd.DataFrame":
-        """A row a query: figures, class, evidence, rank of the gold after each stage."""
-        return self._table("queries.parquet")
+        """A row a query: figures, class, evidence, rank of the gold after each stage.
+
+        Raises InputError where it does not hold what run.json says.
+        """
+        from experiments.run_schema import check_queries
+
+        table = self._table("queries.parquet")
+        check_queries(table, self.record, self.path / "queries.parquet")
+        return table
 
     @cached_property
     def candidates(self) -> "pd.DataFrame":

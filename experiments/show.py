@@ -7,10 +7,10 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from experiments.counting import counted
 from experiments.evaluate import Evaluation
+from experiments.shown import shown_text
 
 __all__ = ["print_evaluation", "print_record"]
 
@@ -41,18 +41,18 @@ def print_record(record: Mapping[str, Any], console: Console, run: str = "RUN") 
     groups = record["by_type"]
     if len(groups) > 1:
         for group, of_group in groups.items():
-            table.add_row(Text(group), str(of_group["queries"]), *_cells(of_group["metrics"]))
+            table.add_row(shown_text(group), str(of_group["queries"]), *_cells(of_group["metrics"]))
         table.add_section()
     table.add_row("all", str(record["queries"]), *_cells(record["metrics"]))
     # A line of a table is padded to its width, and the box has an empty first line.
     with console.capture() as captured:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]
-    console.print(Text(title))
+    console.print(shown_text(title))
     console.out("\n".join(lines).strip("\n"), highlight=False)
     for line in _remarks(record, run):
         # The terminal wraps, so that a command can be copied; a recorded picture cannot.
-        console.print(Text(line), soft_wrap=not console.record)
+        console.print(shown_text(line), soft_wrap=not console.record)
 
 
 def _cells(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:

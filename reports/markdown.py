@@ -18,6 +18,7 @@ from reports.cells import (
     system_cells,
     verdict,
 )
+from reports.visible import visible
 
 __all__ = ["LONGEST_MARKDOWN", "to_markdown"]
 
@@ -173,7 +174,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 def _md(text: object, most: int = 400) -> str:
     """Escape what Markdown, or the HTML in it, would take for markup, a mention or a reference."""
-    escaped = cut(str(text), most)
+    escaped = cut(visible(str(text)), most)
     for sign, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;")):
         escaped = escaped.replace(sign, written)
     escaped = re.sub(r"([\\`*_\[\]|~])", r"\\\1", escaped)

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reports.faults import InputError
+from reports.visible import visible
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -127,7 +128,13 @@ def _environment() -> "Environment":
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=_seen,
     )
+
+
+def _seen(value: object) -> object:
+    """Let a template show no control character; style, script and data are not its text."""
+    return visible(value) if type(value) is str else value
 
 
 @cache

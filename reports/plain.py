@@ -16,6 +16,7 @@ from reports.cells import (
     system_cells,
     verdict,
 )
+from reports.visible import visible
 
 __all__ = ["to_text"]
 
@@ -40,11 +41,11 @@ def to_text(comparison: Comparison) -> str:
         lines += ["", f"no table by ranx: {ranx['reason']}"]
     elif ranx:
         lines += ["", ranx["table"], ranx_note(ranx)]
-    return "\n".join(lines)
+    return visible("\n".join(lines))
 
 
 def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> list[str]:
-    lines = [f"{base} against {found['candidate']['label']}", *found["headline"], ""]
+    lines = [f"{base} against {cut(found['candidate']['label'])}", *found["headline"], ""]
     head = ["metric", *FIGURE_HEAD, "detectable"]
     rows = [
         [name, *figure_cells(figure), short(found["smallest_detectable"][name])]
@@ -64,7 +65,7 @@ def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> lis
     if found["movers"]:
         rows = [
             [
-                m["query_id"],
+                cut(m["query_id"], 48),
                 cut(m["text"], 48),
                 short(m["baseline"]),
                 short(m["candidate"]),
@@ -95,7 +96,7 @@ def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> lis
 
 
 def _aligned(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    table = [[str(cell) for cell in line] for line in (head, *rows)]
+    table = [[cut(visible(str(cell))) for cell in line] for line in (head, *rows)]
     widths = [max(len(line[i]) for line in table) for i in range(len(head))]
     return [
         "  ".join(cell.ljust(w) for cell, w in zip(line, widths, strict=True)).rstrip()

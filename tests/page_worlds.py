@@ -230,7 +230,7 @@ def _record(created: str, metric: Any, kinds: Sequence[tuple[str, str | None]]) 
         "created": created,
         "kind": "retriever",
         "system": {"name": "assay", "namespace": "biomed"},
-        "index": {"fingerprint": "f" * 64, "documents": 9, "chunks": 9},
+        "index": {"path": "nowhere", "fingerprint": "f" * 64, "documents": 9, "chunks": 9},
         "config": {"fingerprint": "c" * 64},
         "latency_ms": {
             "queries": 5,

@@ -51,9 +51,9 @@ def write_run(
             "relevant_from": 1,
         },
         "depth": 100,
-        "queries": n,
+        "queries": sum(table["scorable"]),
         "unanswered": 0,
-        "unscorable": 0,
+        "unscorable": n - sum(table["scorable"]),
         "metrics": {
             name: {"value": float(np.nanmean([v if v is not None else np.nan for v in values]))}
             for name, values in figures.items()

@@ -119,3 +119,14 @@ def test_split_may_be_named_like_a_number(assay, tmp_path: Path, run: Path) -> N
     gold = write_gold(tmp_path / "g", {"a": "x"}, {"q": "x"}, {"q": {"a": 1}}, split="1")
     done = assay("evaluate", gold, "--run", run, "--split", "1", "--no-track", "--json")
     assert done.code == 0, done.err
+
+
+def test_fault_of_ours_is_no_verdict(assay, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise KeyError("digest")
+
+    monkeypatch.setattr("experiments.recorded.find_run", fail)
+    done = assay("diagnose", ".")
+    assert done.code == 70
+    assert "Traceback" in done.err
+    assert done.err.splitlines()[-1] == "assay: a fault of assay: KeyError: 'digest'"

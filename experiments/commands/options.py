@@ -4,9 +4,10 @@ from typing import Annotated
 
 import typer
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "NEGATIVE", "Config", "Json", "Sets"]
+__all__ = ["BAD_INPUT", "FAULT", "INTERRUPTED", "NEGATIVE", "Config", "Json", "Sets"]
 
-NEGATIVE, BAD_INPUT, INTERRUPTED = 1, 2, 130
+# A fault of ours is no verdict: 70 is what sysexits.h calls EX_SOFTWARE.
+NEGATIVE, BAD_INPUT, FAULT, INTERRUPTED = 1, 2, 70, 130
 
 Config = Annotated[
     str | None, typer.Option("--config", "-c", help="A YAML file or a preset's name.")

@@ -13,17 +13,21 @@ from typing import Any
 
 import typer
 
+from reports.visible import visible
+
 __all__ = ["Lines", "phase", "print_json", "progress_bars", "say", "waiting", "warm_up"]
 
 
 def print_json(value: object) -> None:
     """Print one JSON object; NaN and infinity are refused, being no JSON."""
-    typer.echo(json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False))
+    text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
+    # JSON has an escape of its own for what commands a terminal.
+    typer.echo("".join(c if c == "\n" or visible(c) == c else f"\\u{ord(c):04x}" for c in text))
 
 
 def say(text: str) -> None:
     """Print a remark on stderr."""
-    typer.echo(text, err=True)
+    typer.echo(visible(text), err=True)
 
 
 def phase(text: str, quiet: bool) -> None:

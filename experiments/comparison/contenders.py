@@ -142,7 +142,7 @@ def _baseline_index(config: RetrieverConfig, baseline: RecordedRun | None) -> Pa
     from retriever import Index
     from retriever.retriever import serves_namespace
 
-    if baseline is None or baseline.is_imported:
+    if baseline is None or baseline.record["index"] is None:
         return None
     differs = difference(baseline.config, config)
     place = Path(baseline.record["index"]["path"])

@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 EVENTS = (*FALLBACKS, "run_cut_to_depth", "run_document_without_text", "run_repaired")
+MOST_QUERIES = 1_000_000_000
 _EXAMPLE = "rules: [{rule: max_drop, metric: ndcg@10, at_most: 0.02}]"
 
 
@@ -178,10 +179,12 @@ class _Reader:
         made: list[Rule] = []
         for number, rule in enumerate(rules):
             one = self.rule(number, rule)
-            if one in made:
-                earlier = made.index(one) + 1
+            earlier = next((i for i, other in enumerate(made) if _about_the_same(one, other)), None)
+            if earlier is not None:
+                of = f" for {one.metric}" if hasattr(one, "metric") else ""
+                said_twice = f"rule {number + 1}: {rule['rule']}{of} is given twice"
                 self.refuse(
-                    ("rules", number), f"rule {number + 1} repeats rule {earlier}", "cut it"
+                    ("rules", number), f"{said_twice}, first as rule {earlier + 1}", "keep one"
                 )
             made.append(one)
         lines = tuple(
@@ -202,7 +205,9 @@ class _Reader:
         kind = said["rule"]
         if not isinstance(kind, str) or kind not in RULES:
             near = _nearest(kind, RULES)
-            self.refuse((*way, "rule"), f"{name}: no rule {_shown(kind)}{near}", f"known: {known}")
+            self.refuse(
+                (*way, "rule"), f"{name}: {_unknown('rule', kind)}{near}", f"known: {known}"
+            )
         name, record = f"{name} ({kind})", RULES[kind]
         takes = {one.name: one for one in fields(record)}
         self.refuse_unknown(way, f"{name}: ", said, ("rule", *takes))
@@ -241,6 +246,13 @@ class _Reader:
         return self.places.get(way)
 
 
+def _about_the_same(one: Rule, other: Rule) -> bool:
+    """Whether two rules are of one kind and one metric, whatever their bounds."""
+    if isinstance(one, NoFallbacks) and isinstance(other, NoFallbacks):
+        return one.events == other.events
+    return type(one) is type(other) and getattr(one, "metric", "") == getattr(other, "metric", "")
+
+
 def _nearest(name: object, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(str(name), list(known), n=1)
     return f", perhaps {near[0]}" if near else ""
@@ -256,14 +268,27 @@ def _shown(value: object) -> str:
         return "keys and values"
     if isinstance(value, list):
         return "a list"
+    if isinstance(value, int) and abs(value) >= 10**40:  # Python writes none of over 4300 digits
+        return "a number of over 40 digits"
     return json.dumps(value, default=str)[:40]
+
+
+def _unknown(what: str, value: object) -> str:
+    if isinstance(value, str):
+        return f"there is no {what} {value[:40]!r}"
+    return f"expected the name of one {what}, found {_shown(value)}"
 
 
 def _number(value: object, expected: str, example: str, holds: Callable[[float], bool]) -> float:
     # A bool is an int to Python, and NaN compares as false with everything.
-    is_number = isinstance(value, int | float) and not isinstance(value, bool)
-    if is_number and math.isfinite(value) and holds(value):  # type: ignore[arg-type]
-        return float(value)  # type: ignore[arg-type]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number of more than 308 digits
+            number = math.inf
+        if math.isfinite(number) and holds(number):
+            return number
+        raise _WrongError(f"expected {expected}, found {_shown(value)}", f"such as {example}")
     if isinstance(value, str) and _is_number(value):
         example = f"{float(value):g}, without quotes"
     raise _WrongError(f"expected {expected}, found {_shown(value)}", f"such as {example}")
@@ -285,8 +310,8 @@ def _level(value: object) -> float:
 
 
 def _count(value: object) -> int:
-    expected = "a whole number of at least 1"
-    return int(_number(value, expected, "5", lambda x: x >= 1 and float(x).is_integer()))
+    expected = f"a whole number from 1 to {MOST_QUERIES}"
+    return int(_number(value, expected, "5", lambda x: 1 <= x <= MOST_QUERIES and x.is_integer()))
 
 
 def _metric(value: object) -> str:
@@ -306,7 +331,9 @@ def _events(value: object) -> tuple[str, ...]:
         raise _WrongError(f"expected a list of events, found {shown}", known)
     for event in value:
         if event not in EVENTS:
-            raise _WrongError(f"no event {_shown(event)}{_nearest(event, EVENTS)}", known)
+            raise _WrongError(f"{_unknown('event', event)}{_nearest(event, EVENTS)}", known)
+        if value.count(event) > 1:
+            raise _WrongError(f"{event} stands twice", "keep one")
     return tuple(value)
 
 

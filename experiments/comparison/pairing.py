@@ -60,7 +60,8 @@ def pair(baseline: RecordedRun, candidate: RecordedRun, *, shared_queries: bool 
 
     Runs of different gold sets are refused unless `shared_queries`; then the queries are kept that
     have one text and one set of judgements in both. Raises InputError for that, for gold sets that
-    count otherwise (level, relevant_from), and where nothing is shared.
+    count otherwise (level, relevant_from), for runs of one gold set that lack a query of it, and
+    where nothing is shared.
     """
     one, other = baseline.record["gold"], candidate.record["gold"]
     same_gold = bool(one["digest"] == other["digest"])
@@ -81,6 +82,13 @@ def pair(baseline: RecordedRun, candidate: RecordedRun, *, shared_queries: bool 
     theirs = _scorable(candidate)
     ours = _scorable(baseline)
     shared = [query_id for query_id in ours if query_id in theirs]
+    if same_gold and (len(shared) < len(ours) or len(shared) < len(theirs)):
+        absent = next(q for q in (*ours, *theirs) if q not in ours or q not in theirs)
+        raise InputError(
+            f"the runs are of one gold set, and only one of them has query {absent!r:.80}",
+            path=(candidate if absent in ours else baseline).path,
+            fix="evaluate it anew",
+        )
     if not same_gold:
         left_out["only in the baseline"] = len(ours) - len(shared)
         left_out["only in the candidate"] = len(theirs) - len(shared)

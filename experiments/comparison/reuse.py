@@ -1,11 +1,9 @@
 """Find a run that an earlier evaluation left, so that nothing is evaluated twice."""
 
-import json
 from pathlib import Path
 
 from experiments.identity import Identity
 from experiments.recorded import RecordedRun
-from experiments.run import FORMAT
 
 __all__ = ["find_made"]
 
@@ -27,15 +25,15 @@ def find_made(runs: Path, identity: Identity) -> RecordedRun | None:
         if not all((folder / name).is_file() for name in _NEEDED):
             continue
         try:
-            text = (folder / "run.json").read_text("utf-8")
-            record = json.loads(text) if needle in text else None
+            if needle not in (folder / "run.json").read_text("utf-8"):
+                continue
+            run = RecordedRun.open(folder)
         except (OSError, ValueError):
             continue
-        if not isinstance(record, dict) or record.get("format") != FORMAT:
-            continue
+        record = run.record
         if record.get("identity") != identity or record["fallbacks"].get(_TRANSIENT):
             continue
         index = record["index"]
         if index is None or Path(index["path"]).is_dir():
-            return RecordedRun(folder, record)
+            return run
     return None

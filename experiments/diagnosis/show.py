@@ -6,12 +6,12 @@ from typing import Any
 from rich import box
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text
 
 from experiments.counting import counted
 from experiments.diagnosis.diagnose import CLASS_ADVICE, Diagnosis
 from experiments.failures import lost_words
 from experiments.headroom import LAST, STAGES, Headroom
+from experiments.shown import shown_text
 
 __all__ = ["print_diagnosis", "print_headroom", "print_query"]
 
@@ -24,28 +24,28 @@ def print_diagnosis(found: Diagnosis) -> None:
     """Print counts, a row a failing query, and what to mend in the data."""
     console = _console()
     counts = ", ".join(f"{name} {count}" for name, count in found.counts.items() if count)
-    console.print(Text(f"{counts or 'no query'}; unscorable {found.unscorable}"))
+    console.print(shown_text(f"{counts or 'no query'}; unscorable {found.unscorable}"))
     failing = [query for query in found.queries if query["class"] not in (None, "ok")]
     if failing:
         table = _table("query", "text", "class", "sub-class", "lost at", "gold", "cause")
         for query in failing:
             final = [g["ranks"]["final"] for g in query["gold"] if g["ranks"]["final"]]
             table.add_row(
-                Text(query["query_id"]),
-                Text(_short(query["text"])),
+                shown_text(_short(query["query_id"])),
+                shown_text(_short(query["text"])),
                 query["class"],
                 query["subclass"] or "",
                 query["lost_at"] or "",
                 str(min(final)) if final else "-",
-                Text(_cause(query)),
+                shown_text(_cause(query)),
             )
         console.print(table)
     if not found.verified and failing:
-        console.print(Text("hypotheses alone: --verify tries each by a replay"))
+        console.print(shown_text("hypotheses alone: --verify tries each by a replay"))
     for refused in found.unreplayed:
-        console.print(Text(f"not replayed: {refused['change']}: {refused['error']}"))
+        console.print(shown_text(f"not replayed: {refused['change']}: {refused['error']}"))
     if found.work_items:
-        console.print(Text("to mend in the data:"))
+        console.print(shown_text("to mend in the data:"))
     for item in found.work_items:
         some = (
             counted(len(item["queries"]), "query")
@@ -54,7 +54,7 @@ def print_diagnosis(found: Diagnosis) -> None:
         )
         seen = len(item["verified"])
         fixed = f", verified for {seen}" if seen else ", not tried"
-        console.print(Text(f"  {item['item']} [{item['cause']}: {some}{fixed}]"))
+        console.print(shown_text(f"  {item['item']} [{item['cause']}: {some}{fixed}]"))
 
 
 def print_query(query: Mapping[str, Any]) -> None:
@@ -63,30 +63,32 @@ def print_query(query: Mapping[str, Any]) -> None:
     verdict = " / ".join(filter(None, (query["class"], query["subclass"]))) or "unscorable"
     words = lost_words(query["subclass"], query["lost_at"])
     lost = f", {words}" if words else ""
-    console.print(Text(f"{query['query_id']}: {query['text']}\n{verdict}{lost}"))
+    console.print(shown_text(f"{query['query_id']}: {query['text']}\n{verdict}{lost}"))
     if query["class"] in CLASS_ADVICE:
-        console.print(Text(CLASS_ADVICE[query["class"]]))
+        console.print(shown_text(CLASS_ADVICE[query["class"]]))
     _print_waterfall(query, console)
     evidence = query["evidence"]
     for plan in evidence["plans"]:
         depth = f", depth {plan['depth']}" if plan["depth"] else ""
         weight = f", weight {plan['weight']:.3g}" if plan["weight"] is not None else ""
-        console.print(Text(f"plan {plan['list']}{depth}{weight}: {counted(plan['hits'], 'hit')}"))
+        console.print(
+            shown_text(f"plan {plan['list']}{depth}{weight}: {counted(plan['hits'], 'hit')}")
+        )
     terms = evidence.get("terms")
     if terms:
-        console.print(Text(f"expected terms not covered: {', '.join(terms['missing'])}"))
+        console.print(shown_text(f"expected terms not covered: {', '.join(terms['missing'])}"))
         if terms["impossible"]:
             lacking = ", ".join(terms["impossible"])
-            console.print(Text(f"in no relevant document of the index: {lacking}"))
+            console.print(shown_text(f"in no relevant document of the index: {lacking}"))
     _print_scores(query, console)
     for cause in query["causes"]:
         tried = cause.get("replayed")
         told = f"; replayed: {tried['class']}, rank {tried['rank'] or '-'}" if tried else ""
         untried = "; no change can try it" if cause["change"] is None else ""
-        console.print(Text(f"{cause['status']}: {cause['cause']}{told}{untried}"))
-        console.print(Text(f"  {cause['advice']}"))
+        console.print(shown_text(f"{cause['status']}: {cause['cause']}{told}{untried}"))
+        console.print(shown_text(f"  {cause['advice']}"))
     for unknown in evidence.get("unknown", ()):
-        console.print(Text(f"not known: {unknown}"))
+        console.print(shown_text(f"not known: {unknown}"))
 
 
 def _print_waterfall(query: Mapping[str, Any], console: Console) -> None:
@@ -97,10 +99,10 @@ def _print_waterfall(query: Mapping[str, Any], console: Console) -> None:
     table = _table("relevant", *stages)
     for gold in query["gold"]:
         name = gold["document_id"] + ("" if gold["indexed"] is not False else " (not indexed)")
-        table.add_row(Text(name), *(str(gold["ranks"][stage] or "-") for stage in stages))
+        table.add_row(shown_text(name), *(str(gold["ranks"][stage] or "-") for stage in stages))
     console.print(table)
     if "more" in query["evidence"]:
-        console.print(Text(f"and {counted(query['evidence']['more'], 'more relevant unit')}"))
+        console.print(shown_text(f"and {counted(query['evidence']['more'], 'more relevant unit')}"))
 
 
 def _print_scores(query: Mapping[str, Any], console: Console) -> None:
@@ -114,7 +116,7 @@ def _print_scores(query: Mapping[str, Any], console: Console) -> None:
     for row, mark in [*((row, "") for row in above), *((row, " (relevant)") for row in gold)]:
         score = "-" if row["score"] is None else f"{row['score']:.4f}"
         parts = [f"{row['terms'][t]:.4f}" if t in row["terms"] else "-" for t in terms]
-        table.add_row(str(row["rank"] or "-"), Text(row["document_id"] + mark), score, *parts)
+        table.add_row(str(row["rank"] or "-"), shown_text(row["document_id"] + mark), score, *parts)
     console.print(table)
 
 
@@ -151,16 +153,16 @@ def print_headroom(found: Headroom) -> None:
     console.print(table)
     tier = found.tier_2
     if tier is None:
-        console.print(Text("tier 2 has no weights in this run"))
+        console.print(shown_text("tier 2 has no weights in this run"))
         return
     console.print(
-        Text(
+        shown_text(
             f"hit@{tier['k']} {tier['hit_now']:.4f}; with other weights of tier 2 at most "
             f"{tier['hit_upper_bound']:.4f} ({tier['label']})"
         )
     )
     console.print(
-        Text(
+        shown_text(
             f"of {counted(tier['failing'], 'failing query')} {tier['feasible']} have weights that "
             f"bring a relevant unit in, {tier['undecided']} are undecided"
         )
@@ -175,7 +177,9 @@ def print_headroom(found: Headroom) -> None:
             tier_2 = query["tier_2"]
             change = ", ".join(f"{n} {v:+.4g}" for n, v in tier_2["change"].items())
             distance = f"{tier_2['distance']:.4g}"
-            table.add_row(Text(query["query_id"]), change, distance, str(tier_2["rank"]))
+            table.add_row(
+                shown_text(_short(query["query_id"])), change, distance, str(tier_2["rank"])
+            )
         console.print(table)
         if len(near) > NEAREST:
-            console.print(Text(f"and {len(near) - NEAREST} more: --json"))
+            console.print(shown_text(f"and {len(near) - NEAREST} more: --json"))

@@ -19,6 +19,8 @@ KEYS = ("low", "high", "log", "step", "choices", "switch", "when", "complement")
 
 # Braces multiply; a key that stands for more paths than this is a slip.
 MOST_PATHS = 1000
+# A float holds every whole number up to here, and a sum of two is never infinite.
+LARGEST = 2**53
 
 # What a trial cannot move: an index and its models are opened once, and figures mean the same in
 # all trials. A star stands for the name of a plugin.
@@ -177,8 +179,10 @@ def _range(said: Mapping[str, Any], wrong: Any) -> tuple[float, float, float | N
     for name, value in (("low", low), ("high", high), ("step", step)):
         if name == "step" and value is None:
             continue
-        if not _is_number(value):
+        if value is None or not _is_number(value):
             raise wrong(f"{name} is no number: {value!r}", "low: 0.0, high: 1.0")
+        if abs(value) > LARGEST:
+            raise wrong(f"{name} is out of range", f"at most {LARGEST:g}")
     if not low < high:
         raise wrong(f"low {low} is not below high {high}", "low: 0.0, high: 1.0")
     if said.get("log") and low <= 0:

@@ -63,14 +63,14 @@ def test_type_may_not_lose_more_than_allowed(tmp_path: Path) -> None:
 def test_mean_and_floor_rules_use_the_plain_numbers(tmp_path: Path) -> None:
     one = write_run(tmp_path / "a", {"ndcg@10": [0.5, 0.7], "judged@10": [0.5, 0.7]})
     other = write_run(tmp_path / "b", {"ndcg@10": [0.5, 0.6], "judged@10": [0.5, 0.6]})
-    text = (
-        "rules:\n- {rule: max_drop, metric: ndcg@10, at_most: 0.05}\n"
-        "- {rule: max_drop, metric: ndcg@10, at_most: 0.04}\n"
-        "- {rule: at_least, metric: judged@10, value: 0.55}\n"
-        "- {rule: at_least, metric: judged@10, value: 0.56}\n"
-    )
-    passed = [verdict.passed for verdict in judged(tmp_path, text, one, other).rules]
-    assert passed == [True, False, True, False]
+    passed = []
+    for drop, floor in ((0.05, 0.55), (0.04, 0.56)):
+        text = (
+            f"rules:\n- {{rule: max_drop, metric: ndcg@10, at_most: {drop}}}\n"
+            f"- {{rule: at_least, metric: judged@10, value: {floor}}}\n"
+        )
+        passed += [verdict.passed for verdict in judged(tmp_path, text, one, other).rules]
+    assert passed == [True, True, False, False]
 
 
 def test_critical_query_may_not_leave_ok(tmp_path: Path) -> None:

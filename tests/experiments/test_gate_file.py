@@ -70,7 +70,7 @@ def test_every_rule_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("rules:\n- no_fallbacks\n", 2, "rule 1: expected keys and values, found the text "
          "'no_fallbacks' (- rule: no_fallbacks)"),
         ("rules:\n- {rule: no_fallbacks}\n- {metric: mrr}\n", 3, "rule 2 does not say which rule"),
-        ("rules:\n- rule: max_drob\n", 2, "rule 1: no rule the text 'max_drob', perhaps max_drop"),
+        ("rules:\n- rule: max_drob\n", 2, "rule 1: there is no rule 'max_drob', perhaps max_drop"),
         ("rules:\n- {rule: at_least, metric: mrr}\n", 2, "rule 1 (at_least) needs value "
          "(add value: 0.8)"),
         ("rules:\n- {rule: at_least,\n   metric: ndgc@10, value: 1}\n", 3, "nearest known: ndcg"),
@@ -79,8 +79,16 @@ def test_every_rule_is_read_with_its_defaults(tmp_path: Path) -> None:
         ("rules:\n- rule: no_fallbacks\n  events: [scope_emty]\n", 3, "perhaps scope_empty"),
         ("rules:\n- rule: no_fallbacks\n  events: []\n", 3, "found an empty list"),
         ("rules:\n- {rule: max_drop_by_type, metric: mrr, at_most: 0, min_queries: 2.5}\n", 2,
-         "min_queries: expected a whole number of at least 1, found 2.5"),
-        ("rules:\n- {rule: no_fallbacks}\n- {rule: no_fallbacks}\n", 3, "rule 2 repeats rule 1"),
+         "min_queries: expected a whole number from 1 to 1000000000, found 2.5"),
+        ("rules:\n- {rule: no_fallbacks}\n- {rule: no_fallbacks}\n", 3,
+         "rule 2: no_fallbacks is given twice, first as rule 1 (keep one)"),
+        (max_drop("0.1") + "  - {rule: max_drop, metric: NDCG@10, at_most: 0.2}\n", 6,
+         "rule 2: max_drop for ndcg@10 is given twice, first as rule 1"),
+        ("rules:\n- {rule: no_fallbacks, events: [scope_empty, scope_empty]}\n", 2,
+         "events: scope_empty stands twice (keep one)"),
+        (max_drop("1" * 500), 5, "found a number of over 40 digits"),
+        ("rules:\n- {rule: max_drop_by_type, metric: map, at_most: 0, min_queries: "
+         + "1" * 500 + "}\n", 2, "found a number of over 40 digits"),
         ("rules: &a []\nalpha: *a\n", 2, "aliases"),
         ("rules: [", 1, "not YAML"),
         ("rules: !!python/name:os.system ''", 1, "not YAML"),

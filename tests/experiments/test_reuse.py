@@ -18,7 +18,7 @@ GOLD = ({"d1": "one"}, {"q1": "which"}, {"q1": {"d1": 1}})
 
 
 def make(folder: Path, index: Path | None = None, **record: object) -> Path:
-    place = {"path": str(index)} if index else None
+    place = {"path": str(index), "fingerprint": "f"} if index else None
     write_run(folder, {"ndcg@10": [0.5]}, index=place, **{"identity": IDENTITY, **record})
     (folder / "run.trec").touch()
     return folder

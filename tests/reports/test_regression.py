@@ -158,3 +158,13 @@ def test_every_rendering_lists_the_movers_that_the_comparison_holds(tmp_path: Pa
     for text in (to_html(comparison), to_markdown(comparison), to_text(comparison)):
         assert all(f"q{row:04}" in text for row in range(15))
         assert "q0015" not in text
+
+
+@pytest.mark.parametrize("mark", ["\x1b]0;owned\x07", "\x9b2J", "\u202eabc", "\x7f"])
+def test_text_of_a_file_commands_no_terminal(mark: str) -> None:
+    from reports.visible import visible
+
+    shown = visible(f"a{mark}\tb\n")
+    assert shown.startswith("a\\")
+    assert shown.endswith("\tb\n")
+    assert visible(shown) == shown
