@@ -305,8 +305,6 @@ def _show(found: "Sweep") -> None:
             f"inert: {counted(len(record['inert']), 'parameter')}, each with its reason in "
             f"{found.path / 'sweep.json'} and on the page"
         )
-    for path, value in record["best"]["parameters"].items():
-        typer.echo(f"  {path}: {json.dumps(value)}")
     name = record["objective"][0]
     for part in ("train", "validation", "test"):
         figures = record[part]
@@ -334,6 +332,17 @@ def _show(found: "Sweep") -> None:
         typer.echo(f"chosen, and not shown to be better than the default: {best['config']}")
     else:
         typer.echo(f"the default was kept, nothing is changed: {best['config']}")
+    _show_changes(best)
+
+
+def _show_changes(best: Mapping[str, Any]) -> None:
+    """Print what the chosen configuration changes, the default's values beside its own."""
+    if not best["differences"]:
+        return
+    typer.echo("changed:")
+    for path, values in best["differences"].items():
+        default, chosen = (json.dumps(values[one]) for one in ("default", "chosen"))
+        typer.echo(f"  {path}: {default} -> {chosen}")
 
 
 def _trial_lines(trials: int) -> Any:

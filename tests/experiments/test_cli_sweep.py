@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.error import URLError
 
 import pytest
@@ -18,6 +18,9 @@ from worlds import write_gold
 from experiments.sweep.procedure import run_sweep
 from experiments.sweep.workers import helpers
 from retriever import InputError
+
+if TYPE_CHECKING:
+    from experiments.sweep.procedure import Sweep
 
 WORDS = [
     "dose",
@@ -314,3 +317,26 @@ def _asked(address: str, seconds: float) -> Any:
             if time.monotonic() > give_up:
                 raise
             time.sleep(0.2)
+
+
+def _shown(changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the lines of the summary of a made sweep."""
+    from types import SimpleNamespace
+
+    from sweep_records import sweep_record
+
+    from experiments.commands.sweep import _show
+
+    record = sweep_record(12) | changes
+    _show(cast("Sweep", SimpleNamespace(record=record, path=Path("/made"))))
+    return capsys.readouterr().out.splitlines()
+
+
+def test_summary_lists_changes_under_the_chosen_and_not_under_the_inert(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = _shown({}, capsys)
+    inert = next(i for i, line in enumerate(lines) if line.startswith("inert: 1 parameter"))
+    assert not lines[inert + 1].startswith(" ")
+    assert lines[-3].endswith("/nowhere/best.yaml")
+    assert lines[-2:] == ["changed:", '  merge.method: "minmax" -> "rrf"']
