@@ -17,7 +17,10 @@ from retriever.types import Floats
 if TYPE_CHECKING:
     from optuna import Study
 
-__all__ = ["best_on_train", "candidates_of", "simplified"]
+__all__ = ["best_on_train", "candidates_of", "not_worse", "simplified"]
+
+# What another order of summing leaves of a mean.
+EQUAL = 1e-12
 
 
 def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:
@@ -54,6 +57,14 @@ def best_on_train(candidates: Sequence[Candidate], most: int) -> list[Candidate]
             seen.add(key)
             found.append(one)
     return found[:most]
+
+
+def not_worse(candidates: Sequence[Candidate], default: Candidate) -> list[Candidate]:
+    """Return the candidates that train does not put below the default, without the default.
+
+    Nothing was gained by tuning them: a lead on a few validation queries would be chance.
+    """
+    return [c for c in candidates if c.changed and c.train >= default.train - EQUAL]
 
 
 def simplified(

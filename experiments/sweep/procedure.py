@@ -20,7 +20,7 @@ from experiments.counting import counted
 from experiments.metrics import Measure
 from experiments.run import write_table
 from experiments.space import Space
-from experiments.sweep.candidates import best_on_train, candidates_of, simplified
+from experiments.sweep.candidates import best_on_train, candidates_of, not_worse, simplified
 from experiments.sweep.inert import Screening, screen
 from experiments.sweep.objective import Objective
 from experiments.sweep.plan import StudyPlan, code_version, refuse_mismatch, space_record
@@ -398,7 +398,7 @@ class _Runner:
             simple = simplified(few[0], space, self.base, train, name)
             few.append(simple)
         default = next(c for c in candidates if not c.changed)
-        few = [default, *(c for c in few if c.changed)] if varied else [default]
+        few = [default, *(not_worse(few, default) if varied else ())]
         configs = [self.base.with_overrides(c.overrides) for c in few]
         held = self.objective(part.validation)
         values = [held.score(config)[name] for config in configs]
