@@ -37,6 +37,7 @@ __all__ = [
     "in_words",
     "judge",
     "needs_folds",
+    "on_test",
     "overfit_gap",
     "partition",
     "smallest_difference",
@@ -163,12 +164,23 @@ def needs_folds(queries: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A finished trial: its overrides, how many parameters it changes, its train figure."""
+    """A finished trial: its overrides, how many parameters it changes, its train figure.
+
+    `form` says what was made of the trial, where the candidate is not the trial itself.
+    """
 
     number: int
     overrides: Mapping[str, Any]
     changed: int
     train: float
+    form: str = ""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        if not self.changed:
+            return "the default"
+        return f"trial {self.number}, {self.form}" if self.form else f"trial {self.number}"
 
 
 def choose(
@@ -281,6 +293,19 @@ def judge(default: Floats, chosen: Floats, deviation: float | None, seed: int = 
         verdict,
         words,
     )
+
+
+def on_test(tested: Mapping[str, tuple[Floats, Floats]]) -> dict[str, dict[str, float]]:
+    """Return {objective: {default, chosen, difference}}, means over the queries judged on.
+
+    `tested` holds the values by query of the default and of the chosen configuration. Figures
+    alone: the choice, the test and the verdict are the first objective's.
+    """
+    found = {}
+    for name, values in tested.items():
+        default, chosen = (float(one.mean()) for one in values)
+        found[name] = {"default": default, "chosen": chosen, "difference": chosen - default}
+    return found
 
 
 def overfit_gap(gains: Sequence[float], queries: Sequence[int], difference: float) -> float:

@@ -340,3 +340,21 @@ def test_summary_lists_changes_under_the_chosen_and_not_under_the_inert(
     assert not lines[inert + 1].startswith(" ")
     assert lines[-3].endswith("/nowhere/best.yaml")
     assert lines[-2:] == ["changed:", '  merge.method: "minmax" -> "rrf"']
+
+
+def test_summary_says_how_the_chosen_did_on_the_other_objectives(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = {"default": 0.5, "chosen": 0.4, "difference": -0.1}
+    lines = _shown(
+        {
+            "objective": ["ndcg@10", "hit@5"],
+            "objectives": {"ndcg@10": figures, "hit@5": figures},
+        },
+        capsys,
+    )
+    said = lines.index(
+        "chosen by ndcg@10, which the verdict is of; the others on test, not tested:"
+    )
+    assert lines[said + 1] == "  hit@5: default 0.5000  chosen 0.4000  -0.1000"
+    assert "chosen: trial 11, ndcg@10 on train 0.6100" in lines
