@@ -15,6 +15,7 @@ from reports.faults import InputError
 from reports.page import render_page
 from reports.sweep_pictures import (
     Trials,
+    chosen_on_front,
     front,
     history,
     slices,
@@ -60,6 +61,12 @@ def read_sweep(folder: Path) -> SweepFolder:
             path=file,
             fix="sweep anew",
         )
+    if "name" not in record["best"]:
+        raise InputError(
+            "a sweep of an earlier version, whose record lacks what the page shows",
+            path=file,
+            fix="give the command that made it again: its trials are kept",
+        )
     return SweepFolder(folder, record, _read_trials(folder / "trials.parquet", record))
 
 
@@ -103,6 +110,7 @@ def to_html(sweep: SweepFolder) -> str:
             "slices": slices(sweep.trials, record),
             "front": front(sweep.trials, record),
             "front_rows": record["pareto"][:FRONT],
+            "on_front": chosen_on_front(record),
             "failures": [
                 one | {"reason": cut(one["reason"], 400), "numbers": _numbers(one["trials"])}
                 for one in record["failures"][:FAILURES]

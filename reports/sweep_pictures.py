@@ -7,7 +7,7 @@ from typing import Any
 
 from reports.plots import Scale, Tick, dots, steps
 
-__all__ = ["Picture", "Trials", "front", "history", "slices", "track"]
+__all__ = ["Picture", "Trials", "chosen_on_front", "front", "history", "slices", "track"]
 
 # Trials below this share of all lie on the lower edge of a picture, so that a few bad ones do not
 # press the others into one line.
@@ -32,7 +32,8 @@ class Picture:
     """A picture in pixels: paths of dots, lines and marks, and what its axes say.
 
     `default` and `chosen` are places of the two configurations on the axis that tells them apart,
-    None where they have none there; `ring` is the place of the chosen trial.
+    None where they have none there; `ring` is the place of the chosen configuration: its own figure
+    over the number of the trial that it is or was made from.
     """
 
     width: int
@@ -81,8 +82,7 @@ def history(trials: Trials, record: Mapping[str, Any]) -> Picture | None:
         best_so_far.append((x.at(last), best_so_far[-1][1]))
     ring = None
     if record["best"]["trial"] in trials.number:
-        at = trials.number.index(record["best"]["trial"])
-        ring = (x.at(trials.number[at]), y.at(values[at]))
+        ring = (x.at(record["best"]["trial"]), y.at(record["train"]["chosen"]))
     return Picture(
         width,
         height,
@@ -192,6 +192,12 @@ def _cut(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def chosen_on_front(record: Mapping[str, Any]) -> bool:
+    """Tell whether the chosen configuration is a trial of the front, not one made from a trial."""
+    best = record["best"]
+    return best["is_trial"] and best["trial"] in {one["trial"] for one in record["pareto"]}
+
+
 def front(trials: Trials, record: Mapping[str, Any]) -> Picture | None:
     """Return the first two objectives of every trial, the front's joined; None with one."""
     if len(record["objective"]) < 2 or not trials.number:
@@ -204,6 +210,10 @@ def front(trials: Trials, record: Mapping[str, Any]) -> Picture | None:
     best = {one["trial"] for one in record["pareto"]}
     on = [number in best for number in trials.number]
     joined = sorted((one["values"][0], one["values"][1]) for one in record["pareto"])
+    ring = None
+    if chosen_on_front(record):
+        at = trials.number.index(record["best"]["trial"])
+        ring = (x.at(x_values[at]), y.at(y_values[at]))
     return Picture(
         width,
         height,
@@ -212,6 +222,7 @@ def front(trials: Trials, record: Mapping[str, Any]) -> Picture | None:
         line="M" + "L".join(f"{x.at(a):g} {y.at(b):g}" for a, b in joined) if joined else "",
         default=None,
         chosen=None,
+        ring=ring,
         x_ticks=x.ticks(5),
         y_ticks=y.ticks(5),
     )

@@ -330,8 +330,6 @@ def _show(found: "Sweep") -> None:
             f"inert: {counted(len(record['inert']), 'parameter')}, each with its reason in "
             f"{found.path / 'sweep.json'} and on the page"
         )
-    for path, value in record["best"]["parameters"].items():
-        typer.echo(f"  {path}: {json.dumps(value)}")
     name = record["objective"][0]
     for part in ("train", "validation", "test"):
         figures = record[part]
@@ -346,6 +344,8 @@ def _show(found: "Sweep") -> None:
             "folds); train and validation: all queries divided once more, for the configuration "
             "given out"
         )
+    if len(record["objective"]) > 1:
+        _show_objectives(record)
     if record["pareto"]:
         _show_front(record)
     for failure in record["failures"][:FAULTS_SHOWN]:
@@ -353,12 +353,25 @@ def _show(found: "Sweep") -> None:
     typer.echo(f"gained on train and not on test: {record['overfit_gap']:+.4f}")
     typer.echo(f"verdict: {record['verdict_in_words']}")
     best = record["best"]
+    if best["changed"]:
+        typer.echo(f"chosen: {best['name']}, {name} on train {best['train']:.4f}")
     if best["changed"] and record["verdict"] == "better":
         typer.echo(f"best configuration: {best['config']}")
     elif best["changed"]:
         typer.echo(f"chosen, and not shown to be better than the default: {best['config']}")
     else:
         typer.echo(f"the default was kept, nothing is changed: {best['config']}")
+    _show_changes(best)
+
+
+def _show_changes(best: Mapping[str, Any]) -> None:
+    """Print what the chosen configuration changes, the default's values beside its own."""
+    if not best["differences"]:
+        return
+    typer.echo("changed:")
+    for path, values in best["differences"].items():
+        default, chosen = (json.dumps(values[one]) for one in ("default", "chosen"))
+        typer.echo(f"  {path}: {default} -> {chosen}")
 
 
 def _trial_lines(trials: int) -> Any:
@@ -375,13 +388,31 @@ def _trial_lines(trials: int) -> Any:
     return progress
 
 
+def _show_objectives(record: Mapping[str, Any]) -> None:
+    """Print what both configurations score on test by every objective."""
+    first = record["objective"][0]
+    typer.echo(f"chosen by {first}, which the verdict is of; on test, without a verdict:")
+    for name, one in record["objectives"].items():
+        if name != first:
+            typer.echo(
+                f"  {name}: default {one['default']:.4f}  chosen {one['chosen']:.4f}  "
+                f"{one['difference']:+.4f}"
+            )
+
+
 def _show_front(record: Mapping[str, Any]) -> None:
     """Print the trials that no other beats in every objective, the best in the first one first."""
     front = sorted(record["pareto"], key=lambda one: [-value for value in one["values"]])
-    typer.echo(f"front: {counted(len(front), 'trial')} ({', '.join(record['objective'])})")
+    best = record["best"]
+    on_front = best["is_trial"] and best["trial"] in {one["trial"] for one in front}
+    typer.echo(
+        f"front on train: {counted(len(front), 'trial')} ({', '.join(record['objective'])}); "
+        f"the chosen, {best['name']}, is {'' if on_front else 'not '}one of them"
+    )
     for one in front[:FRONT_SHOWN]:
         values = "  ".join(f"{value:.4f}" for value in one["values"])
-        typer.echo(f"  trial {one['trial']:>4}  {values}")
+        chosen = "  chosen" if on_front and one["trial"] == best["trial"] else ""
+        typer.echo(f"  trial {one['trial']:>4}  {values}{chosen}")
     if len(front) > FRONT_SHOWN:
         typer.echo(f"  and {len(front) - FRONT_SHOWN} more in sweep.json and on the page")
 

@@ -17,7 +17,18 @@ from retriever.types import Floats
 if TYPE_CHECKING:
     from optuna import Study
 
-__all__ = ["best_on_train", "candidates_of", "simplified"]
+__all__ = [
+    "ROWS_JOINED",
+    "SIMPLIFIED",
+    "best_on_train",
+    "candidates_of",
+    "not_worse",
+    "simplified",
+]
+
+SIMPLIFIED, ROWS_JOINED = "simplified", "with the best rows of weights"
+# What another order of summing leaves of a mean.
+EQUAL = 1e-12
 
 
 def candidates_of(study: "Study", plan: StudyPlan) -> list[Candidate]:
@@ -56,12 +67,21 @@ def best_on_train(candidates: Sequence[Candidate], most: int) -> list[Candidate]
     return found[:most]
 
 
+def not_worse(candidates: Sequence[Candidate], default: Candidate) -> list[Candidate]:
+    """Return the candidates that train does not put below the default, without the default.
+
+    Nothing was gained by tuning them: a lead on a few validation queries would be chance.
+    """
+    return [c for c in candidates if c.changed and c.train >= default.train - EQUAL]
+
+
 def simplified(
     best: Candidate, space: Space, base: RetrieverConfig, train: Objective, measure: str
 ) -> Candidate:
     """Put parameters of a candidate back to the default while train loses no standard error.
 
-    Those whose return costs least go first. What is left is what the gain rests on.
+    Those whose return costs least go first. What is left is what the gain rests on. Where nothing
+    can be put back it is the candidate itself.
     """
     values = train.score(base.with_overrides(best.overrides))[measure]
     paths = [p for p in space.parameters if p.path in best.overrides]
@@ -94,4 +114,7 @@ def simplified(
             mean = float(found.mean())
     overrides = less(gone)
     changed = len([p for p in paths if p.path in overrides])
-    return Candidate(best.number, overrides, changed, mean)
+    if not gone:
+        return best
+    form = f"{best.form}, {SIMPLIFIED}" if best.form else SIMPLIFIED
+    return Candidate(best.number, overrides, changed, mean, form)

@@ -20,7 +20,14 @@ from experiments.counting import counted
 from experiments.metrics import Measure
 from experiments.run import write_table
 from experiments.space import Space
-from experiments.sweep.candidates import best_on_train, candidates_of, simplified
+from experiments.sweep.candidates import (
+    ROWS_JOINED,
+    SIMPLIFIED,
+    best_on_train,
+    candidates_of,
+    not_worse,
+    simplified,
+)
 from experiments.sweep.inert import Screening, screen
 from experiments.sweep.objective import Objective
 from experiments.sweep.plan import StudyPlan, code_version, refuse_mismatch, space_record
@@ -47,6 +54,7 @@ from experiments.sweep.selection import (
     in_words,
     judge,
     needs_folds,
+    on_test,
     overfit_gap,
     partition,
     undivided,
@@ -130,7 +138,7 @@ class Sweep:
 
 @dataclass(frozen=True, eq=False)
 class _Tuned:
-    """One study with what was chosen from it; values by query of its partition's parts."""
+    """One study with what was chosen from it; on test the values by query of every objective."""
 
     plan: StudyPlan
     study: "Study"
@@ -143,8 +151,8 @@ class _Tuned:
     varied: bool
     considered: Sequence[Mapping[str, Any]]
     test_ids: Sequence[str] = ()
-    default_test: Floats = field(default_factory=lambda: np.zeros(0))
-    chosen_test: Floats = field(default_factory=lambda: np.zeros(0))
+    default_test: Mapping[str, Floats] = field(default_factory=dict)
+    chosen_test: Mapping[str, Floats] = field(default_factory=dict)
 
 
 Say = Callable[[str], object]
@@ -197,16 +205,22 @@ def _run_sweep(
             )
         tuned = [runner.tune(part, f"/fold-{i}") for i, part in enumerate(parts, start=1)]
         final = runner.tune(undivided(gold, query_ids, settings.seed), "")
-        default = np.concatenate([one.default_test for one in tuned])
-        chosen = np.concatenate([one.chosen_test for one in tuned])
     else:
         part = partition(gold, query_ids, settings.seed, settings.judged)
         say(runner.resolution(len(part.test), " to judge on"))
         final = runner.tune(part, "")
         tuned = [final]
-        default, chosen = final.default_test, final.chosen_test
+    tested = {
+        name: (
+            np.concatenate([one.default_test[name] for one in tuned]),
+            np.concatenate([one.chosen_test[name] for one in tuned]),
+        )
+        for name in map(str, settings.measures)
+    }
+    default, chosen = tested[runner.measure]
     judgement = judge(default, chosen, final.plan.deviation)
     record = _record(gold, retriever, settings, wanted, final, tuned, judgement)
+    record["objectives"] = on_test(tested)
     record |= {
         "seconds": round(time.perf_counter() - begin, 3),
         "seconds_per_trial": round(runner.seconds / runner.done, 6) if runner.done else None,
@@ -393,19 +407,17 @@ class _Runner:
         few = best_on_train(candidates, CANDIDATES)
         if varied and plan.profiles and counts.finished > plan.shared_trials:
             few = [self.of_rows(study, plan, train), *few]
-        simple = None
-        if varied:
-            simple = simplified(few[0], space, self.base, train, name)
+        if varied and (simple := simplified(few[0], space, self.base, train, name)) is not few[0]:
             few.append(simple)
         default = next(c for c in candidates if not c.changed)
-        few = [default, *(c for c in few if c.changed)] if varied else [default]
+        few = [default, *(not_worse(few, default) if varied else ())]
         configs = [self.base.with_overrides(c.overrides) for c in few]
         held = self.objective(part.validation)
         values = [held.score(config)[name] for config in configs]
         best, on_validation = choose(few, values)
         config = self.base.with_overrides(best.overrides)
         test = self.objective(part.test, self.settings.judged) if part.test else None
-        scored = [test.score(c)[name] if test else np.zeros(0) for c in (self.base, config)]
+        scored = [test.score(c) if test else {} for c in (self.base, config)]
         if test is not None:
             test.prove(config, test.score(config))
         return _Tuned(
@@ -431,7 +443,8 @@ class _Runner:
                     "trial": one.number,
                     "parameters": dict(one.overrides),
                     "changed": one.changed,
-                    "simplified": one is simple,
+                    "simplified": one.form.endswith(SIMPLIFIED),
+                    "name": one.name,
                     "train": one.train,
                     "validation": float(on_held.mean()),
                     "behind": behind,
@@ -451,7 +464,7 @@ class _Runner:
         default = plan.parameters().overrides(plan.parameters().at(self.base))
         changed = sum(value != default.get(path) for path, value in overrides.items())
         figure = float(train.score(self.base.with_overrides(overrides))[self.measure].mean())
-        return Candidate(number, overrides, max(1, changed), figure)
+        return Candidate(number, overrides, max(1, changed), figure, ROWS_JOINED)
 
 
 def refuse_folds(gold: GoldSet, wanted: int | None, config: RetrieverConfig) -> None:
@@ -533,6 +546,9 @@ def _record(
         "drawn_at_random": drawn_at_random(plan.sampler, space, space.at(plan.base)),
         "best": {
             "trial": final.chosen.number,
+            "name": final.chosen.name,
+            "is_trial": not final.chosen.form,
+            "train": final.chosen.train,
             "parameters": dict(final.chosen.overrides),
             "changed": final.chosen.changed,
             "config": str(settings.out / "best.yaml"),
@@ -545,14 +561,14 @@ def _record(
         "test": judgement.to_json(),
         "overfit_gap": overfit_gap(
             [one.train["chosen"] - one.train["default"] for one in tuned],
-            [len(one.chosen_test) for one in tuned],
+            [len(one.test_ids) for one in tuned],
             judgement.difference,
         ),
         "by_fold": [
             {
-                "queries": len(one.chosen_test),
-                "default": float(one.default_test.mean()),
-                "chosen": float(one.chosen_test.mean()),
+                "queries": len(one.test_ids),
+                "default": float(one.default_test[plan.objectives[0]].mean()),
+                "chosen": float(one.chosen_test[plan.objectives[0]].mean()),
                 "train": dict(one.train),
                 "validation": dict(one.validation),
             }
@@ -560,7 +576,9 @@ def _record(
         ]
         if wanted
         else [],
-        "pareto": pareto(final.study, plan) if len(plan.objectives) > 1 else [],
+        "pareto": pareto(final.study, plan, final.chosen.number)
+        if len(plan.objectives) > 1
+        else [],
         "verdict": judgement.verdict,
         "verdict_in_words": in_words(
             judgement, varied=final.varied, changed=final.chosen.changed, folds=wanted

@@ -124,16 +124,23 @@ def _written(parameter: Parameter, value: Any) -> Any:
     return None if value is None else float(value)
 
 
-def pareto(study: "Study", plan: StudyPlan) -> list[dict[str, Any]]:
-    """Return the trials that no other beats in every objective: number, values, overrides."""
+def pareto(study: "Study", plan: StudyPlan, chosen: int) -> list[dict[str, Any]]:
+    """Return the trials that no other beats in every objective: number, values, overrides.
+
+    Of several with the same values one stands for all: the trial `chosen` where it is among them,
+    else the first.
+    """
     space = plan.parameters()
+    first: dict[tuple[float, ...], FrozenTrial] = {}
+    for trial in sorted(study.best_trials, key=lambda one: (one.number != chosen, one.number)):
+        first.setdefault(tuple(trial.values), trial)
     return [
         {
             "trial": trial.number,
             "values": list(trial.values),
             "parameters": {} if trial.user_attrs.get(DEFAULT) else space.overrides(trial.params),
         }
-        for trial in study.best_trials
+        for trial in sorted(first.values(), key=lambda one: one.number)
     ]
 
 

@@ -1,9 +1,10 @@
 """From the trials of a sweep to one configuration, and to what may be said of it.
 
-Tuned on train, chosen on validation, judged once on test. Among the best on train the choice falls
-on the simplest configuration, the one closest to the default, whose figure on validation is within
-one standard error of the best there (the rule of Breiman et al., Classification and Regression
-Trees, 1984). The verdict is a paired randomisation test against the default.
+Tuned on train, chosen on validation, judged once on test. Among the best on train, none of them
+worse there than the default, the choice falls on the simplest configuration, the one closest to the
+default, whose figure on validation is within one standard error of the best there (the rule of
+Breiman et al., Classification and Regression Trees, 1984); what gains no more than one on the
+default is no reason to leave it. The verdict is a paired randomisation test against the default.
 """
 
 import math
@@ -36,6 +37,7 @@ __all__ = [
     "in_words",
     "judge",
     "needs_folds",
+    "on_test",
     "overfit_gap",
     "partition",
     "smallest_difference",
@@ -162,12 +164,23 @@ def needs_folds(queries: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A finished trial: its overrides, how many parameters it changes, its train figure."""
+    """A finished trial: its overrides, how many parameters it changes, its train figure.
+
+    `form` says what was made of the trial, where the candidate is not the trial itself.
+    """
 
     number: int
     overrides: Mapping[str, Any]
     changed: int
     train: float
+    form: str = ""
+
+    @property
+    def name(self) -> str:
+        """What to call it."""
+        if not self.changed:
+            return "the default"
+        return f"trial {self.number}, {self.form}" if self.form else f"trial {self.number}"
 
 
 def choose(
@@ -175,11 +188,21 @@ def choose(
 ) -> tuple[Candidate, Floats]:
     """Return the candidate that validation chooses, and its values there.
 
-    `validation` holds each candidate's values by query. The standard error is that of the paired
-    differences from the best one.
+    `validation` holds each candidate's values by query; the default, where it is among them, comes
+    first. The simplest is chosen of those within one standard error of the best that gain more
+    than one standard error on the default. Without such a one, and on a single query, which has no
+    error, it is the default. Standard errors are those of paired differences.
     """
+    default = 0 if candidates[0].changed == 0 else None
+    if default is not None and len(validation[default]) < 2:
+        return candidates[default], validation[default]
     found = gaps(validation)
     within = [i for i, (behind, error) in enumerate(found) if behind <= error]
+    if default is not None:
+        gains = [_lead(values, validation[default]) for values in validation]
+        within = [i for i in within if gains[i][0] > gains[i][1]] if default not in within else []
+    if not within:
+        within = [0]
     chosen = min(within, key=lambda i: (candidates[i].changed, found[i][0], candidates[i].number))
     return candidates[chosen], validation[chosen]
 
@@ -190,12 +213,14 @@ def gaps(validation: Sequence[Floats]) -> list[tuple[float, float]]:
     `validation` holds each candidate's values by query; the error is that of paired differences.
     """
     best = max(validation, key=lambda values: float(values.mean()))
-    found = []
-    for values in validation:
-        lost = best - values
-        error = float(lost.std(ddof=1)) / math.sqrt(len(lost)) if len(lost) > 1 else 0.0
-        found.append((float(best.mean()) - float(values.mean()), error))
-    return found
+    return [_lead(best, values) for values in validation]
+
+
+def _lead(values: Floats, other: Floats) -> tuple[float, float]:
+    """Return how far a mean is ahead of another one, and the standard error of that."""
+    ahead = values - other
+    error = float(ahead.std(ddof=1)) / math.sqrt(len(ahead)) if len(ahead) > 1 else 0.0
+    return float(values.mean()) - float(other.mean()), error
 
 
 @dataclass(frozen=True)
@@ -268,6 +293,19 @@ def judge(default: Floats, chosen: Floats, deviation: float | None, seed: int = 
         verdict,
         words,
     )
+
+
+def on_test(tested: Mapping[str, tuple[Floats, Floats]]) -> dict[str, dict[str, float]]:
+    """Return {objective: {default, chosen, difference}}, means over the queries judged on.
+
+    `tested` holds the values by query of the default and of the chosen configuration. Figures
+    alone: the choice, the test and the verdict are the first objective's.
+    """
+    found = {}
+    for name, values in tested.items():
+        default, chosen = (float(one.mean()) for one in values)
+        found[name] = {"default": default, "chosen": chosen, "difference": chosen - default}
+    return found
 
 
 def overfit_gap(gains: Sequence[float], queries: Sequence[int], difference: float) -> float:

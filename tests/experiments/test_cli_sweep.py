@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.request
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.error import URLError
 
 import pytest
@@ -18,6 +18,9 @@ from worlds import write_gold
 from experiments.sweep.procedure import run_sweep
 from experiments.sweep.workers import helpers
 from retriever import InputError
+
+if TYPE_CHECKING:
+    from experiments.sweep.procedure import Sweep
 
 WORDS = [
     "dose",
@@ -337,3 +340,44 @@ def _asked(address: str, seconds: float) -> Any:
             if time.monotonic() > give_up:
                 raise
             time.sleep(0.2)
+
+
+def _shown(changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """Return the lines of the summary of a made sweep."""
+    from types import SimpleNamespace
+
+    from sweep_records import sweep_record
+
+    from experiments.commands.sweep import _show
+
+    record = sweep_record(12) | changes
+    _show(cast("Sweep", SimpleNamespace(record=record, path=Path("/made"))))
+    return capsys.readouterr().out.splitlines()
+
+
+def test_summary_lists_changes_under_the_chosen_and_not_under_the_inert(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    lines = _shown({}, capsys)
+    inert = next(i for i, line in enumerate(lines) if line.startswith("inert: 1 parameter"))
+    assert not lines[inert + 1].startswith(" ")
+    assert lines[-3].endswith("/nowhere/best.yaml")
+    assert lines[-2:] == ["changed:", '  merge.method: "minmax" -> "rrf"']
+
+
+def test_summary_says_how_the_chosen_did_on_the_other_objectives(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    figures = {"default": 0.5, "chosen": 0.4, "difference": -0.1}
+    lines = _shown(
+        {
+            "objective": ["ndcg@10", "hit@5"],
+            "objectives": {"ndcg@10": figures, "hit@5": figures},
+        },
+        capsys,
+    )
+    said = lines.index(
+        "chosen by ndcg@10, which the verdict is of; the others on test, not tested:"
+    )
+    assert lines[said + 1] == "  hit@5: default 0.5000  chosen 0.4000  -0.1000"
+    assert "chosen: trial 11, ndcg@10 on train 0.6100" in lines

@@ -214,6 +214,16 @@ def test_several_objectives_give_a_front(world: World, tmp_path: Path) -> None:
     assert front
     best = max(t.values[0] for t in study_of(tmp_path).trials if t.values)
     assert best in [one["values"][0] for one in front]
+    # Every objective is judged on the queries held out, and the first is the one of the test.
+    judged = Objective(world[1], world[0], measures, [*done.held_out])
+    for name, one in done.record["objectives"].items():
+        default, chosen = (
+            float(judged.score(c)[name].mean()) for c in (world[1].config, done.config)
+        )
+        assert (one["default"], one["chosen"]) == pytest.approx((default, chosen), abs=1e-12)
+        assert one["difference"] == pytest.approx(chosen - default, abs=1e-12)
+    assert list(done.record["objectives"]) == ["ndcg@10", "recall@3"]
+    assert done.record["objectives"]["ndcg@10"]["chosen"] == done.record["test"]["chosen"]
 
 
 def test_folds_judge_every_query_once(world: World, tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import numpy as np
 import optuna
 import pytest
-from sweep_worlds import small_settings, small_world
+from sweep_worlds import small_settings, small_space, small_world
 
+from experiments.sweep.candidates import not_worse, simplified
+from experiments.sweep.objective import Objective
 from experiments.sweep.procedure import run_sweep
 from experiments.sweep.record import differences, importances
 from experiments.sweep.selection import (
@@ -88,6 +90,49 @@ def test_candidate_behind_by_less_than_its_error_is_chosen_when_simpler() -> Non
     chosen, values = choose(candidates, [best, simple, worst])
     assert chosen.number == 1
     assert values is simple
+
+
+def test_default_is_chosen_when_a_simpler_candidate_gains_no_standard_error_on_it() -> None:
+    default = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    best = np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2, 0.2])
+    one = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    # One query of 8: mean .125, standard error .125: no more than one above the default, and .075
+    # behind the best, which is ahead on every query.
+    first, simple, most = Candidate(0, {}, 0, 0.5), Candidate(1, {}, 1, 0.6), Candidate(2, {}, 9, 1)
+    assert choose([first, simple], [default, one])[0] is first
+    assert choose([first, simple, most], [default, one, best])[0] is most
+    assert choose([first, most], [default[:1], best[:1]])[0] is first
+
+
+def test_candidate_worse_than_the_default_on_train_is_not_considered() -> None:
+    default = Candidate(0, {}, 0, 0.9042)
+    worse, same = Candidate(4, {"a": 1}, 13, 0.8779), Candidate(5, {"a": 2}, 2, 0.9042)
+    assert not_worse([worse, same, default], default) == [same]
+
+
+def test_no_candidate_of_a_sweep_is_worse_than_the_default_on_train(tmp_path: Path) -> None:
+    gold, retriever = small_world(tmp_path)
+    settings = small_settings(tmp_path / "out", 12, sampler="random")
+    record = run_sweep(gold, retriever, settings).record
+    assert record["finished"] == 12
+    assert min(one["train"] for one in record["candidates"]) >= record["train"]["default"] - 1e-12
+
+
+def test_trial_with_parameters_put_back_is_named_and_has_its_own_figure(tmp_path: Path) -> None:
+    gold, retriever = small_world(tmp_path)
+    base = retriever.config.with_overrides({"route.recall_top_k": 1})
+    train = Objective(retriever, gold, small_settings(tmp_path, 1).measures, None)
+    # Longer lists gain .18, and lexical weights .04 more, which is within the error.
+    overrides = {"route.recall_top_k": 49, "merge.weights.dense": 0.0, "merge.weights.bm25": 1.0}
+    figure = float(train.score(base.with_overrides(overrides))["ndcg@10"].mean())
+    least = Candidate(12, overrides, 2, figure)
+    found = simplified(least, small_space(), base, train, "ndcg@10")
+    assert found.name == "trial 12, simplified"
+    own = float(train.score(base.with_overrides(found.overrides))["ndcg@10"].mean())
+    assert found.train == pytest.approx(own, abs=1e-12)
+    assert found.train < figure
+    assert found.overrides == {"route.recall_top_k": 49}
+    assert (least.name, Candidate(0, {}, 0, 0.5).name) == ("trial 12", "the default")
 
 
 def judgement(words: str, smallest: float | None = 0.05) -> Judgement:

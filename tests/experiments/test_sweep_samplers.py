@@ -143,6 +143,7 @@ def test_front_of_two_objectives_is_printed_and_no_point_beats_another(
         assert not any(
             all(a >= b for a, b in zip(other, one, strict=True)) and other != one for other in front
         )
+    assert len(set(map(tuple, front))) == len(front)
     everything = [t.values for t in trials_of(tmp_path)]
     assert max(v[0] for v in everything) == max(v[0] for v in front)
 
@@ -151,11 +152,19 @@ def test_front_is_printed_by_the_command(capsys: pytest.CaptureFixture[str]) -> 
     from experiments.commands.sweep import _show_front
 
     front = [{"trial": i, "values": [i / 100, 1 - i / 100]} for i in range(12)]
-    _show_front({"objective": ["ndcg@10", "hit@5"], "pareto": front})
+    best = {"trial": 11, "is_trial": True, "name": "trial 11"}
+    record = {"objective": ["ndcg@10", "hit@5"], "pareto": front, "best": best}
+    _show_front(record)
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "front: 12 trials (ndcg@10, hit@5)"
-    assert lines[1] == "  trial   11  0.1100  0.8900"
+    assert lines[0] == (
+        "front on train: 12 trials (ndcg@10, hit@5); the chosen, trial 11, is one of them"
+    )
+    assert lines[1] == "  trial   11  0.1100  0.8900  chosen"
     assert (len(lines), lines[-1]) == (12, "  and 2 more in sweep.json and on the page")
+    _show_front(record | {"best": best | {"is_trial": False, "name": "trial 11, simplified"}})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].endswith("the chosen, trial 11, simplified, is not one of them")
+    assert not lines[1].endswith("chosen")
 
 
 @pytest.mark.parametrize("sampler", ["tpe", "nsga2"])

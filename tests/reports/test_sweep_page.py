@@ -72,9 +72,35 @@ def test_front_is_shown_when_there_are_several_objectives(tmp_path: Path) -> Non
     front = [
         {"trial": i, "values": [0.5 + i / 100, 0.61 - i / 100], "parameters": {}} for i in (0, 11)
     ]
-    html = page(tmp_path, objective=["ndcg@10", "hit@5"], pareto=front)
+    figures = {"default": 0.5, "chosen": 0.4, "difference": -0.1}
+    changes: dict[str, Any] = {
+        "objective": ["ndcg@10", "hit@5"],
+        "objectives": {"ndcg@10": figures, "hit@5": figures},
+        "pareto": front,
+    }
+    html = page(tmp_path, **changes)
     assert 'id="front"' in html
     assert "2 trials on the front" in html
+    assert "hit@5 0.5000 0.4000 -0.1000" in text_of(html)
+    assert "the chosen, trial 11, is ringed" in text_of(html)
+    assert html.count('class="chosen-ring"') == 2  # in the history and on the front
+    made = sweep_record(12)["best"] | {"is_trial": False, "name": "trial 11, simplified"}
+    html = page(tmp_path / "made", **changes, best=made)
+    assert "the chosen, trial 11, simplified, is not one of them" in text_of(html)
+    assert html.count('class="chosen-ring"') == 1
+
+
+def test_ring_and_figure_are_of_the_configuration_given_out(tmp_path: Path) -> None:
+    made = {"is_trial": False, "name": "trial 11, simplified", "train": 0.55}
+    best = sweep_record(12)["best"] | made
+    html = page(tmp_path, best=best, train={"queries": 60, "default": 0.5, "chosen": 0.55})
+    plain = page(tmp_path / "plain")
+    rings = [re.findall(r'chosen-ring" cx="(\S+)" cy="(\S+)"', one) for one in (html, plain)]
+    # Over the same trial, .55 below its .61.
+    assert rings[0][0][0] == rings[1][0][0]
+    assert float(rings[0][0][1]) > float(rings[1][0][1])
+    assert "Trial 11, simplified: ndcg@10 0.5500 on train" in text_of(html)
+    assert "The ring is the chosen configuration: trial 11, simplified." in text_of(html)
 
 
 def test_folds_say_that_they_judge_the_procedure(tmp_path: Path) -> None:
