@@ -96,10 +96,10 @@ class RecordedRun:
 
 def find_run(name: str) -> RecordedRun:
     """Return a run by what a command was given: an existing path, an MLflow run id, an alias."""
+    refuse_absent(name)
     path = Path(name)
     if path.exists():
         return RecordedRun.open(path)
-    refuse_absent(name)
     from experiments.tracking.registered import artifacts_of, run_of_alias
 
     run_id = run_of_alias(name) or name
@@ -114,6 +114,8 @@ def refuse_absent(name: str) -> None:
 
     Aliases and run ids have neither a suffix nor a separator. Raises InputError.
     """
+    if not name.strip():
+        raise InputError("the name of a run is empty", fix="give a folder, a run id or an alias")
     path = Path(name)
     if path.exists():
         return

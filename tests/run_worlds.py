@@ -55,7 +55,7 @@ def write_run(
         "unanswered": 0,
         "unscorable": n - sum(table["scorable"]),
         "metrics": {
-            name: {"value": float(np.nanmean([v if v is not None else np.nan for v in values]))}
+            name: {"value": _mean([v for v in values if v is not None])}
             for name, values in figures.items()
         },
         "classes": None,
@@ -66,3 +66,7 @@ def write_run(
     }
     (folder / "run.json").write_text(json.dumps(made))
     return RecordedRun.open(folder)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return float(np.mean(values)) if values else None

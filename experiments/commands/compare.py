@@ -45,7 +45,8 @@ def compare(
         bool, typer.Option(help="Try which differences of the configurations moved the queries.")
     ] = True,
     permutations: Annotated[
-        int, typer.Option("--permutations", min=1000, help="Of the randomisation test.")
+        int,
+        typer.Option("--permutations", min=1000, max=10_000_000, help="Of the randomisation test."),
     ] = 10_000,
     resamples: Annotated[
         int, typer.Option("--resamples", min=100, help="Of the bootstrap intervals.")

@@ -159,7 +159,11 @@ def _headline(
             f"The gold sets differ; only the {n} queries that both share are compared"
             + (f" ({gone})." if gone else ".")
         )
-    if moved and figure.difference is not None:
+    if figure.difference is None:
+        lines.append(
+            f"{primary}: undefined for every query of one of the runs; no verdict can be given."
+        )
+    elif moved:
         lines.append(_verdict(figure, primary, settings, resolved[primary][0].smallest_detectable))
     return lines
 

@@ -252,7 +252,13 @@ def _critical(pairing: Pairing) -> Verdict:
 
 def _figure(found: Mapping[str, Any], metric: str, pairing: Pairing) -> Mapping[str, Any]:
     figure = found["metrics"].get(metric)
-    if figure is None or figure["difference"] is None:
+    if figure is not None and figure["difference"] is None:
+        raise InputError(
+            f"the gate asks for {metric}, which is undefined for every query of one of the runs",
+            path=pairing.candidate.path,
+            fix=f"leave the rule out, or judge queries that {metric} can be counted for",
+        )
+    if figure is None:
         held = ", ".join(found["metrics"])
         raise InputError(
             f"the gate asks for {metric}, which the runs do not share (they share {held})",

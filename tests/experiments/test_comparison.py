@@ -9,6 +9,8 @@ import pytest
 from run_worlds import write_run
 
 from experiments.comparison.compare import compare_runs, primary_of
+from experiments.comparison.gate import judge
+from experiments.comparison.gate_file import load_gate
 from experiments.comparison.movers import BEYOND_FIRST, moved_at
 from experiments.comparison.pairing import pair
 from experiments.metrics import Measure
@@ -202,3 +204,19 @@ def test_comparison_of_5000_queries_takes_under_five_seconds(tmp_path: Path) -> 
     made = compare_runs(runs[0], [runs[1]])
     assert time.process_time() - begin < 5
     assert json.dumps(made, allow_nan=False)
+
+
+def test_undefined_metric_of_the_verdict_is_said_and_refused_in_a_gate(tmp_path: Path) -> None:
+    undefined = {
+        "ndcg@10": {"value": None, "undefined": 3},
+        "hit@5": {"value": 1.0, "undefined": 0},
+    }
+    good = {"ndcg@10": [0.2, 0.4, 0.6], "hit@5": [1.0, 1.0, 1.0]}
+    base = write_run(tmp_path / "a", good)
+    other = write_run(tmp_path / "b", good | {"ndcg@10": [None] * 3}, metrics=undefined)
+    made = compare_runs(base, [other], metric="ndcg@10")["comparisons"][0]
+    assert any("ndcg@10: undefined for every query" in line for line in made["headline"])
+    rules = tmp_path / "gate.yaml"
+    rules.write_text("rules:\n  - {rule: max_drop, metric: ndcg@10, at_most: 0.1}\n")
+    with pytest.raises(InputError, match=r"ndcg@10, which is undefined for every query"):
+        judge(load_gate(rules), pair(base, other), made, str(rules))
