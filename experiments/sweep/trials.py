@@ -122,6 +122,7 @@ class Worker:
         self._known: dict[str, _Result] = {}
         self._default: dict[str, Floats] | None = None
         self._best = self._proved = -math.inf
+        self._scored = 0
         self._defaulted = False
         self._closed = threading.Event()
         self._looked = time.monotonic()
@@ -187,7 +188,7 @@ class Worker:
             if number >= trials and self._is_surplus(number, trials):
                 self._tell(trial, state=TrialState.FAIL)
                 return
-            values = self._evaluate(trial, stored, counts)
+            values = self._evaluate(trial, stored)
         except (ScorerDifferenceError, KeyboardInterrupt):
             self._tell(trial, state=TrialState.FAIL)
             raise
@@ -212,7 +213,7 @@ class Worker:
                 return found
         return self._sampling.at(counts.settled, self._number)
 
-    def _evaluate(self, trial: "Trial", stored: Mapping[str, Any], counts: Counts) -> list[float]:
+    def _evaluate(self, trial: "Trial", stored: Mapping[str, Any]) -> list[float]:
         overrides = {} if trial.user_attrs.get(DEFAULT) else self.space.overrides(stored)
         config = self.base.with_overrides(overrides)
         key = json.dumps(overrides, sort_keys=True)
@@ -221,9 +222,10 @@ class Worker:
             values = [float(scores[name].mean()) for name in self._measures]
             if not all(map(math.isfinite, values)):
                 raise ValueError(f"the objective is {values}")
-            if self._number == 0 and (values[0] > self._best or counts.finished % PROVE_EVERY == 0):
+            if self._number == 0 and self._scored % PROVE_EVERY == 0:
                 self.objective.prove(config, scores)
                 self._proved = max(self._proved, values[0])
+            self._scored += 1
             drop = None if self.plan.max_drop is None else self._worst_drop(scores)
             rows = means_by_row(scores[self._measures[0]], self._rows) if self._rows else None
             self._known[key] = (values, drop, rows)
