@@ -376,8 +376,6 @@ def test_summary_says_how_the_chosen_did_on_the_other_objectives(
         },
         capsys,
     )
-    said = lines.index(
-        "chosen by ndcg@10, which the verdict is of; the others on test, not tested:"
-    )
+    said = lines.index("chosen by ndcg@10, which the verdict is of; on test, without a verdict:")
     assert lines[said + 1] == "  hit@5: default 0.5000  chosen 0.4000  -0.1000"
     assert "chosen: trial 11, ndcg@10 on train 0.6100" in lines
