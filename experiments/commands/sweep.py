@@ -321,9 +321,14 @@ def _verify(found: "Sweep", judged: "GoldSet", retriever: "Retriever", many: int
 
 def _show(found: "Sweep") -> None:
     record = found.record
+    searches = (
+        f", in the last of {record['folds'] + 1} searches ({record['folds']} folds and all queries)"
+        if record["folds"]
+        else ""
+    )
     typer.echo(
         f"{counted(record['finished'], 'trial')} finished, {record['unique']} distinct, "
-        f"{record['failed']} failed"
+        f"{record['failed']} failed{searches}"
     )
     if record["inert"]:
         typer.echo(
@@ -350,7 +355,12 @@ def _show(found: "Sweep") -> None:
         _show_front(record)
     for failure in record["failures"][:FAULTS_SHOWN]:
         typer.echo(f"failed: {counted(len(failure['trials']), 'trial')}: {failure['reason']}")
-    typer.echo(f"gained on train and not on test: {record['overfit_gap']:+.4f}")
+    gap, on_test = record["overfit_gap"], record["test"]["difference"]
+    where = "the folds' train" if record["folds"] else "train"
+    typer.echo(
+        f"gained on train and not on test: {gap:+.4f} ({where} {gap + on_test:+.4f}, test "
+        f"{on_test:+.4f})"
+    )
     typer.echo(f"verdict: {record['verdict_in_words']}")
     best = record["best"]
     if best["changed"]:

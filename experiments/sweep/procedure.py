@@ -40,7 +40,7 @@ from experiments.sweep.record import (
     pareto,
     trial_table,
 )
-from experiments.sweep.samplers import SAMPLERS, drawn_at_random, grid_points
+from experiments.sweep.samplers import SAMPLERS, drawn_at_random, grid_points, random_first
 from experiments.sweep.scoring import check_objectives, scorable
 from experiments.sweep.selection import (
     CANDIDATES,
@@ -379,10 +379,17 @@ class _Runner:
             self.say(
                 f"{counted(len(asked.parameters), 'parameter')}: {len(found.inert)} inert, "
                 f"{len(found.space.parameters)} swept, of which {len(found.conditional)} "
-                f"conditional ({counted(found.looks, 'look')}, {time.perf_counter() - begin:.1f} s)"
+                f"conditional as the look found ({counted(found.looks, 'configuration')} tried, "
+                f"{time.perf_counter() - begin:.1f} s)"
             )
             name = self.settings.sampler
             random = drawn_at_random(name, found.space, found.space.at(self.base))
+            first = random_first(name)
+            if first >= self.settings.trials:
+                self.say(
+                    f"all {counted(self.settings.trials, 'trial')} are drawn at random: {name} "
+                    f"learns from {first} trials on"
+                )
             if random:
                 kinds = list(random.values())
                 self.say(

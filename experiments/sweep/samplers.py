@@ -16,12 +16,14 @@ from retriever import InputError
 if TYPE_CHECKING:
     from optuna.samplers import BaseSampler
 
-__all__ = ["SAMPLERS", "Sampling", "drawn_at_random", "grid_points", "trial_seed"]
+__all__ = ["SAMPLERS", "Sampling", "drawn_at_random", "grid_points", "random_first", "trial_seed"]
 
 SAMPLERS = ("tpe", "cmaes", "gp", "nsga2", "random", "grid", "qmc")
 
 # Trials drawn at random before a model is asked; the default configuration is one of them.
 STARTUP = 10
+# Of one generation of NSGA-II.
+POPULATION = 50
 # Points of a float or a wide integer range on a grid.
 GRID_POINTS = 5
 # All of them are held at once.
@@ -32,6 +34,11 @@ def trial_seed(seed: int, settled: int, worker: int = 0) -> int:
     """Return the seed of the trial after `settled` others, below 2^32."""
     text = f"{seed} {settled} {worker}".encode()
     return int.from_bytes(hashlib.sha256(text).digest()[:4], "little")
+
+
+def random_first(name: str) -> int:
+    """Return how many trials a sampler draws before it learns; 0 for those that never learn."""
+    return {"tpe": STARTUP, "gp": STARTUP, "nsga2": POPULATION, "cmaes": 1}.get(name, 0)
 
 
 class Sampling:
@@ -65,7 +72,7 @@ class Sampling:
                 seed=seed, n_startup_trials=STARTUP, warn_independent_sampling=False
             )
         if self._name == "nsga2":
-            return optuna_samplers.NSGAIISampler(seed=seed)
+            return optuna_samplers.NSGAIISampler(population_size=POPULATION, seed=seed)
         if self._name == "qmc":
             # Its place in the sequence is kept by the study, the seed is that of the scrambling.
             return optuna_samplers.QMCSampler(
