@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 import warnings
@@ -14,6 +15,8 @@ import pytest
 # Threads of numerical libraries only wait for one another when tests run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
+# Started in the background of a shell, a run inherits that interrupts are ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @dataclass(frozen=True)

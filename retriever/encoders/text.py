@@ -145,6 +145,6 @@ def _file_digest(path: Path, digests: Path) -> str:
         digest = hashlib.file_digest(stream, "sha256").hexdigest()
     if isinstance(known, dict):
         # The note only saves time: where the store cannot be written, a search does without.
-        with suppress(OSError):
+        with suppress(InputError):
             write_atomically(digests, json.dumps({**known, key: digest}, indent=1).encode())
     return digest

@@ -195,8 +195,8 @@ def test_failed_trials_are_grouped_by_reason(
 
     evaluate = Worker._evaluate
 
-    def flaky(self: Worker, trial: Any, stored: Any, counts: Any) -> list[float]:
-        values = evaluate(self, trial, stored, counts)
+    def flaky(self: Worker, trial: Any, stored: Any) -> list[float]:
+        values = evaluate(self, trial, stored)
         if trial.number in (2, 5):
             raise RuntimeError("out of luck")
         return values
