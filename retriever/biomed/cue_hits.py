@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from retriever.biomed.carried import Carried
 from retriever.biomed.mentions import path_blob
 from retriever.index.store import Index
 from retriever.types import Floats, Integers
@@ -28,7 +28,7 @@ class CueHits:
     @classmethod
     def of(cls, index: Index) -> "CueHits":
         """Return the table of an index, made once a process."""
-        return _cue_hits(index.manifest.fingerprint, _Ref(index))
+        return _cue_hits(index.manifest.fingerprint, Carried(index))
 
     def share(self, cues: Sequence[str], rows: Integers) -> Floats:
         """Return the share of some cues that each chunk has in its section, path or summary."""
@@ -57,19 +57,6 @@ class CueHits:
             column[rows] = [cue in blob or spoken in blob for blob in blobs]
 
 
-class _Ref:
-    """Carries the index of a cached table, out of the cache's key."""
-
-    def __init__(self, index: Index) -> None:
-        self.index = index
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, _Ref)
-
-    def __hash__(self) -> int:
-        return 0
-
-
 @lru_cache(maxsize=8)
-def _cue_hits(index: str, ref: _Ref) -> CueHits:
-    return CueHits(ref.index)
+def _cue_hits(fingerprint: str, index: Carried[Index]) -> CueHits:
+    return CueHits(index.value)

@@ -10,6 +10,7 @@ from functools import lru_cache
 import numpy as np
 
 from retriever.biomed.annotation import learn, match_with
+from retriever.biomed.carried import Carried
 from retriever.biomed.lexicon import Lexicon
 from retriever.biomed.matcher import Match
 from retriever.index.store import Index
@@ -75,7 +76,7 @@ class Mentions:
     @classmethod
     def of(cls, index: Index, lexicon: Lexicon) -> "Mentions":
         """Return the lookup, made once an index and lexicon."""
-        return _mentions(index.manifest.fingerprint, lexicon.fingerprint, _Ref(index, lexicon))
+        return _mentions(index.manifest.fingerprint, lexicon.fingerprint, Carried((index, lexicon)))
 
     def marked(self, stamp_name: str, drugs: Iterable[str], rows: Integers) -> Booleans:
         """Tell which of some chunk rows hold any of some drugs."""
@@ -97,22 +98,9 @@ class Mentions:
         return np.where(primary, 1.0, np.where(self.marked("path", drugs, rows), 0.5, 0.0))
 
 
-class _Ref:
-    """Carries what a cached lookup is made of, out of the cache's key."""
-
-    def __init__(self, index: Index, lexicon: Lexicon) -> None:
-        self.index, self.lexicon = index, lexicon
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Ref)
-
-    def __hash__(self) -> int:
-        return 0
-
-
 @lru_cache(maxsize=8)
-def _mentions(index: str, lexicon: str, ref: _Ref) -> Mentions:
-    return Mentions(ref.index, ref.lexicon)
+def _mentions(index: str, lexicon: str, made_of: Carried[tuple[Index, Lexicon]]) -> Mentions:
+    return Mentions(*made_of.value)
 
 
 def _found_anew(index: Index, lexicon: Lexicon) -> dict[str, dict[str, Integers]]:
