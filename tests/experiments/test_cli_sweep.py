@@ -348,10 +348,10 @@ def _shown(changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[
 
     from sweep_records import sweep_record
 
-    from experiments.commands.sweep import _show
+    from experiments.commands.sweep_terminal import show_sweep
 
     record = sweep_record(12) | changes
-    _show(cast("Sweep", SimpleNamespace(record=record, path=Path("/made"))))
+    show_sweep(cast("Sweep", SimpleNamespace(record=record, path=Path("/made"))))
     return capsys.readouterr().out.splitlines()
 
 
