@@ -83,7 +83,7 @@ def sweep_record(trials: int) -> dict[str, Any]:
         "outside_constraints": 0,
         "parameters_swept": [METHOD, K],
         "inert": {"inject.min_new": "no ranking changes"},
-        "conditional": [],
+        "conditional": {K: "declared"},
         "best": {
             "trial": trials - 1,
             "name": f"trial {trials - 1}",

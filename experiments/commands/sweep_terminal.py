@@ -11,6 +11,7 @@ import typer
 
 from experiments.commands.terminal import Lines, say
 from experiments.counting import counted
+from reports.conditional import conditional_in_words
 
 if TYPE_CHECKING:
     from experiments.sweep.procedure import Sweep
@@ -32,6 +33,10 @@ def show_sweep(found: "Sweep") -> None:
     typer.echo(
         f"{counted(record['finished'], 'trial')} finished, {record['unique']} distinct, "
         f"{record['failed']} failed{searches}"
+    )
+    typer.echo(
+        f"{counted(len(record['parameters_swept']), 'parameter')} swept, of which "
+        f"{conditional_in_words(record['conditional'])}"
     )
     if record["inert"]:
         typer.echo(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from experiments.counting import counted
 from experiments.sweep.choosing import Tuned, chosen_from
+from experiments.sweep.conditional import conditional
 from experiments.sweep.inert import Screening, screen
 from experiments.sweep.objective import Objective
 from experiments.sweep.plan import StudyPlan, code_version, refuse_mismatch, space_record
@@ -16,6 +17,7 @@ from experiments.sweep.storage import quiet_optuna
 from experiments.sweep.trials import REASON, Progress, Worker, count
 from experiments.sweep.workers import helpers
 from gold import GoldSet
+from reports.conditional import conditional_in_words
 from retriever import InputError, Retriever
 
 if TYPE_CHECKING:
@@ -176,9 +178,10 @@ class StudyRunner:
                 )
             self.say(
                 f"{counted(len(asked.parameters), 'parameter')}: {len(found.inert)} inert, "
-                f"{len(found.space.parameters)} swept, of which {len(found.conditional)} "
-                f"conditional as the look found ({counted(found.looks, 'configuration')} tried, "
-                f"{time.perf_counter() - begin:.1f} s)"
+                f"{len(found.space.parameters)} swept, of which "
+                f"{conditional_in_words(conditional(asked, found.space))}; "
+                f"{counted(found.looks, 'configuration')} tried, "
+                f"{time.perf_counter() - begin:.1f} s"
             )
             name = self.settings.sampler
             random = drawn_at_random(name, found.space, found.space.at(self.base))

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from experiments.sweep.choosing import Tuned
+from experiments.sweep.conditional import conditional
 from experiments.sweep.record import (
     differences,
     failures,
@@ -71,7 +72,7 @@ def sweep_record(
         "outside_constraints": finished["keeps"].count(False),
         "parameters_swept": [p.path for p in space.parameters],
         "inert": dict(plan.inert),
-        "conditional": list(plan.conditional),
+        "conditional": conditional(settings.space, space),
         "drawn_at_random": drawn_at_random(plan.sampler, space, space.at(plan.base)),
         "best": {
             "trial": final.chosen.number,

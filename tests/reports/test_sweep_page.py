@@ -176,6 +176,17 @@ def test_folder_is_refused_when_its_record_is_not_ours(
         read_sweep(tmp_path)
 
 
+def test_folder_is_refused_when_its_record_is_of_an_earlier_version(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a sweep of an earlier version"):
+        read_sweep(write_sweep(tmp_path / "sweep", conditional=[K]))
+
+
+def test_conditional_parameters_are_told_apart_when_the_look_found_one(tmp_path: Path) -> None:
+    text = text_of(page(tmp_path, conditional={K: "narrowed"}))
+    assert "2 parameters swept, 1 conditional (1 narrowed)" in text
+    assert "merge.method is rrf merge.rrf_k narrowed" in text
+
+
 def test_folder_is_refused_when_it_holds_no_sweep(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no folder of a sweep"):
         read_sweep(tmp_path)
