@@ -192,7 +192,10 @@ def run(
         typer.echo(f"memo: {verified['words']}")
     typer.echo(f"report: {folder / PAGE}")
     if tracked:
-        typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
+        said = f"tracked as {tracked['run_id']}"
+        if tracked["reused"]:
+            said = f"tracked already as {tracked['run_id']}, nothing new is logged"
+        typer.echo(f"{said}; open it with: {tracked['open']}")
         typer.echo(f"the model: {tracked['load']}")
         for what, names in tracked["skipped"].items():
             typer.echo(f"not tracked as such, {what}: {', '.join(names)}")

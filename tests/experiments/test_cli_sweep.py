@@ -89,6 +89,46 @@ def test_sweep_leaves_a_page_and_a_run_with_children_and_a_model(
     assert "Overfit gap" in written
 
 
+def test_finished_sweep_keeps_its_run_when_the_command_is_given_again(
+    assay: Any, mine: Path
+) -> None:
+    first = json.loads(sweep(assay, mine, "--trials", 4, "--json").out)["mlflow"]
+    again = sweep(assay, mine, "--trials", 4, "--json")
+    record = json.loads(again.out)
+    assert (first["reused"], record["mlflow"]["reused"]) == (False, True)
+    assert record["mlflow"]["run_id"] == first["run_id"]
+    assert record["mlflow"]["experiment_id"] == first["experiment_id"]
+    assert record["seconds_per_trial"] is None
+    assert _parents(first) == {first["run_id"]}
+    said = sweep(assay, mine, "--trials", 4).out
+    assert f"tracked already as {first['run_id']}, nothing new is logged; open it with" in said
+    # More trials, or another experiment, is something new to log.
+    more = json.loads(sweep(assay, mine, "--trials", 5, "--json").out)["mlflow"]
+    assert not more["reused"]
+    assert _parents(first) == {first["run_id"], more["run_id"]}
+    other = sweep(assay, mine, "--trials", 5, "--json", "--experiment", "other")
+    assert not json.loads(other.out)["mlflow"]["reused"]
+
+
+def test_time_of_a_trial_is_not_logged_when_the_command_ran_none(assay: Any, mine: Path) -> None:
+    assert sweep(assay, mine, "--trials", 3, "--no-track").code == 0
+    tracked = json.loads(sweep(assay, mine, "--trials", 3, "--json").out)["mlflow"]
+    from mlflow.tracking import MlflowClient
+
+    run = MlflowClient(tracking_uri=tracked["uri"]).get_run(tracked["run_id"])
+    assert "finished" in run.data.metrics
+    assert "seconds_per_trial" not in run.data.metrics
+    assert "seconds_per_trial" not in tracked["skipped"].get("undefined_metrics", [])
+
+
+def _parents(tracked: dict[str, Any]) -> set[str]:
+    """Return the runs of an experiment that are below no other."""
+    from mlflow.tracking import MlflowClient
+
+    runs = MlflowClient(tracking_uri=tracked["uri"]).search_runs([tracked["experiment_id"]])
+    return {r.info.run_id for r in runs if "mlflow.parentRunId" not in r.data.tags}
+
+
 def _model_searches(tracked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Load the model as its user does, from what MLflow keeps."""
     import mlflow
