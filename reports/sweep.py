@@ -62,7 +62,11 @@ def read_sweep(folder: Path) -> SweepFolder:
             path=file,
             fix="sweep anew",
         )
-    if "name" not in record["best"] or not isinstance(record["conditional"], dict):
+    if (
+        "choice" not in record
+        or "name" not in record["best"]
+        or not isinstance(record["conditional"], dict)
+    ):
         raise InputError(
             "a sweep of an earlier version, whose record lacks what the page shows",
             path=file,

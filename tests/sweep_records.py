@@ -104,6 +104,15 @@ def sweep_record(trials: int) -> dict[str, Any]:
             "trials": trials,
             "best": 0.1,
         },
+        "choice": {
+            "queries": [20, 20],
+            "judged": 20,
+            "one_query": 0.05,
+            "told_apart": 0.09,
+            "judged_told_apart": 0.09,
+            "few": False,
+            "in_words": "the choice is made on 20 queries",
+        },
         "train": {"queries": 60, **parts},
         "validation": {"queries": 20, "default": 0.52, "chosen": 0.6},
         "test": {

@@ -98,7 +98,10 @@ def _run_sweep(
         wanted = 5 if settings.judged is None and needs_folds(len(query_ids)) else 0
     if wanted:
         parts = folds(gold, query_ids, wanted, settings.seed)
-        say(runner.resolution(len(query_ids), f", each judged in one of {wanted} folds"))
+        whole = undivided(gold, query_ids, settings.seed)
+        choosing = [len(part.validation) for part in (*parts, whole)]
+        of = f", each judged in one of {wanted} folds"
+        choice = runner.resolution(len(query_ids), of, choosing)
         undivided_folds = sum(part.validation == part.train for part in parts)
         if undivided_folds:
             say(
@@ -106,10 +109,10 @@ def _run_sweep(
                 "those tuned on"
             )
         tuned = [runner.tune(part, f"/fold-{i}") for i, part in enumerate(parts, start=1)]
-        final = runner.tune(undivided(gold, query_ids, settings.seed), "")
+        final = runner.tune(whole, "")
     else:
         part = partition(gold, query_ids, settings.seed, settings.judged)
-        say(runner.resolution(len(part.test), " to judge on"))
+        choice = runner.resolution(len(part.test), " to judge on", [len(part.validation)])
         final = runner.tune(part, "")
         tuned = [final]
     tested = {
@@ -122,7 +125,7 @@ def _run_sweep(
     default, chosen = tested[runner.measure]
     judgement = judge(default, chosen, final.plan.deviation)
     record = sweep_record(gold, retriever, settings, wanted, final, tuned, judgement)
-    record["objectives"] = on_test(tested)
+    record |= {"objectives": on_test(tested), "choice": choice.to_json()}
     record |= {
         "seconds": round(time.perf_counter() - begin, 3),
         "seconds_per_trial": round(runner.seconds / runner.done, 6) if runner.done else None,

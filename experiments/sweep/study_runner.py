@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from experiments.counting import counted
 from experiments.sweep.choosing import Tuned, chosen_from
 from experiments.sweep.conditional import conditional
+from experiments.sweep.few_queries import ChoiceResolution, choice_resolution
 from experiments.sweep.inert import Screening, screen
 from experiments.sweep.objective import Objective
 from experiments.sweep.plan import StudyPlan, code_version, refuse_mismatch, space_record
@@ -59,18 +60,23 @@ class StudyRunner:
         self.screening: Screening | None = None
         self.measure = str(settings.measures[0])
 
-    def resolution(self, queries: int, of: str) -> str:
-        """Say what so many queries can tell apart, from the spread of the default's own figures.
+    def resolution(self, judged: int, of: str, choosing: Sequence[int]) -> ChoiceResolution:
+        """Say what the queries judged can tell apart, and whether few choose; return the latter.
 
-        Two configurations of one retriever agree on most queries: their differences spread about
-        half as far as the figures do. The verdict says it again from the differences that came.
+        Taken from the spread of the default's own figures. Two configurations of one retriever
+        agree on most queries: their differences spread about half as far as the figures do. The
+        verdict says it again from the differences that came.
         """
         scores = self.objective(None).score(self.base)[self.measure]
-        told = expectation(0.5 * float(scores.std(ddof=1)), queries)
-        return (
-            f"{counted(queries, 'query')}{of}; the default scores {scores.mean():.4f} "
-            f"{self.measure}; {told}"
+        deviation = 0.5 * float(scores.std(ddof=1))
+        self.say(
+            f"{counted(judged, 'query')}{of}; the default scores {scores.mean():.4f} "
+            f"{self.measure}; {expectation(deviation, judged)}"
         )
+        choice = choice_resolution(choosing, judged, deviation)
+        if choice.few:
+            self.say(choice.words)
+        return choice
 
     def objective(self, query_ids: Sequence[str] | None, gold: GoldSet | None = None) -> Objective:
         """Return the objective on some queries, or on all; of another split where one is given."""

@@ -327,6 +327,8 @@ def test_sweep_of_five_queries_promises_nothing(assay: Any, mine: Path) -> None:
     assert "so few cannot show any difference to be significant" in done.err
     record = json.loads((next((mine / "store" / "sweeps").iterdir()) / "sweep.json").read_text())
     assert record["test"]["smallest_detectable"] is None
+    assert record["choice"]["few"]
+    assert done.err.index(record["choice"]["in_words"]) < done.err.index("tuning on")
     assert "likely to" not in done.err + done.out
 
 

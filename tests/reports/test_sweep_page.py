@@ -181,6 +181,15 @@ def test_folder_is_refused_when_its_record_is_of_an_earlier_version(tmp_path: Pa
         read_sweep(write_sweep(tmp_path / "sweep", conditional=[K]))
 
 
+def test_page_says_under_the_verdict_that_few_queries_choose(tmp_path: Path) -> None:
+    choice = sweep_record(12)["choice"] | {"few": True, "in_words": "the choice is made on few"}
+    text = text_of(page(tmp_path, choice=choice))
+    assert text.count("The choice is made on few.") == 1
+    assert text.index("The choice is made on few.") < text.index("On test")
+    usual = text_of(page(tmp_path / "usual"))
+    assert usual.index("How it was chosen") < usual.index("The choice is made on 20 queries.")
+
+
 def test_conditional_parameters_are_told_apart_when_the_look_found_one(tmp_path: Path) -> None:
     text = text_of(page(tmp_path, conditional={K: "narrowed"}))
     assert "2 parameters swept, 1 conditional (1 narrowed)" in text
