@@ -8,7 +8,7 @@ import typer
 from typer.core import TyperGroup
 
 from experiments.commands.opening import as_file_name, config_for_index, config_from, vector_cache
-from experiments.commands.options import NEGATIVE, Config, Json, Sets
+from experiments.commands.options import NEGATIVE, Config, Json, Sets, refuse_empty
 from experiments.commands.plain_help import Commands
 from experiments.commands.sweep_terminal import show_sweep, trial_progress
 from experiments.commands.terminal import (
@@ -126,8 +126,7 @@ def run(
     from retriever.files import InputError
     from retriever.store import store_folder
 
-    if study is not None and not study.strip():
-        raise InputError("the name of the study is empty", fix="name it, or leave --study out")
+    refuse_empty(study=study, storage=storage, space=space, split=split, test_split=test_split)
     if storage is not None:
         check_storage(storage)
     asked = config_from(config, sets)
@@ -232,11 +231,13 @@ def worker(
     """Take part in a sweep that was started elsewhere, until its trials are finished."""
     import secrets
 
+    from experiments.sweep.storage import check_storage
     from experiments.sweep.workers import join
     from retriever.memo import Memo
 
+    refuse_empty(study=study, storage=storage)
+    check_storage(storage)
     phase(f"opening the gold set and the index of {study}", quiet=False)
-
     deadline = None if timeout is None else time.monotonic() + timeout
     counts = join(
         gold,

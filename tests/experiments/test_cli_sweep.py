@@ -298,8 +298,12 @@ def test_sweep_is_refused_once_when_queries_are_too_few(
         (("--cv", 1), "15 queries with a relevant document cannot be divided into 1 fold"),
         (("--cv", 16), "--cv 2 to --cv 15"),
         (("--storage", "redis://host"), "is no storage"),
-        (("--storage", ""), "is no storage"),
-        (("--study", ""), "the name of the study is empty"),
+        (("--storage", ""), "--storage is empty"),
+        (("--study", ""), "--study is empty"),
+        (("--study", " "), "--study is empty"),
+        (("--test-split", ""), "--test-split is empty"),
+        (("--split", ""), "--split is empty"),
+        (("--space", ""), "--space is empty"),
         (("--storage", "grpc://127.0.0.1:1"), "no answer from 127.0.0.1:1"),
     ],
 )
@@ -370,6 +374,22 @@ def test_worker_takes_the_storage_from_its_environment(
     done = assay("sweep", "worker", mine / "mine", *asked)
     assert done.code == 0, done.err
     assert "4 trials finished" in done.err
+
+
+@pytest.mark.parametrize(
+    ("study", "storage", "said"),
+    [
+        ("", "journal:x", "assay: --study is empty (give --study a value)"),
+        (" ", "journal:x", "assay: --study is empty (give --study a value)"),
+        ("mine", "", "assay: --storage is empty (give --storage a value)"),
+    ],
+)
+def test_worker_is_refused_at_once_when_a_name_is_empty(
+    assay: Any, mine: Path, study: str, storage: str, said: str
+) -> None:
+    asked = ("--index", mine / "none", "--study", study, "--storage", storage, "--trials", 4)
+    done = assay("sweep", "worker", mine / "mine", *asked)
+    assert (done.code, done.out, done.err.splitlines()) == (2, "", [said])
 
 
 def test_report_is_refused_when_the_folder_holds_no_sweep(assay: Any, mine: Path) -> None:
