@@ -44,9 +44,7 @@ class ChoiceResolution:
     @property
     def words(self) -> str:
         """The same as a sentence, without its full stop."""
-        many = counted(self.fewest, "query")
-        if self.most > self.fewest:
-            many = f"{self.fewest} to {counted(self.most, 'query')}"
+        folds = f" to {self.most}" if self.most > self.fewest else ""
         alone = f"one query alone moves their mean by up to {self.one_query:.3f}"
         if smallest_p(self.fewest) >= ALPHA:
             told = f"so few cannot tell any difference from chance, and {alone}"
@@ -56,13 +54,18 @@ class ChoiceResolution:
             told = f"a true difference of about {self.told_apart:.3f} could be told apart there, "
             told += f"and {alone}"
         if not self.few:
+            many = counted(self.most, "query")
+            many = f"{self.fewest} to {many}" if folds else many
             return f"the choice is made on {many}: {told}"
         if self.judged_told_apart is not None and self.one_query > self.judged_told_apart:
             told += (
                 f", more than the {self.judged_told_apart:.3f} that the {self.judged} judged can "
                 "tell apart"
             )
-        return f"the choice is made on few queries, {many}: {told}; what is chosen may be chance"
+        return (
+            f"the choice rests on few queries, {self.fewest}{folds}: {told}; what is chosen may be "
+            "chance"
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as sweep.json keeps them."""

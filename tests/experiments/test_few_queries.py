@@ -12,8 +12,8 @@ def test_choice_is_told_to_rest_on_few_queries_when_one_outweighs_what_is_found(
     found = choice_resolution([9, 8, 9], 46, 0.2)
     assert found.few
     assert found.words == (
-        "the choice is made on few queries, 8 to 9 queries: a true difference of about 0.198 could "
-        "be told apart there, and one query alone moves their mean by up to 0.125, more than the "
+        "the choice rests on few queries, 8 to 9: a true difference of about 0.198 could be told "
+        "apart there, and one query alone moves their mean by up to 0.125, more than the "
         "0.083 that the 46 judged can tell apart; what is chosen may be chance"
     )
     assert found.to_json()["queries"] == [8, 9]
