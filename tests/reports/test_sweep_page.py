@@ -157,7 +157,9 @@ def test_page_needs_no_network_and_no_markup_of_style(tmp_path: Path) -> None:
 def test_low_values_are_counted_when_they_lie_below_the_picture(tmp_path: Path) -> None:
     # 40 trials from .50 to .89: a twentieth, two, are below .52; less .03 * .37 the scale begins at
     # .509, and of .50 and .51 one is below it.
-    assert "Low values that lie on the lower edge: 1." in text_of(page(tmp_path, trials=40))
+    assert "Below the scale, drawn on its lower edge: 1 trial." in text_of(
+        page(tmp_path, trials=40)
+    )
 
 
 @pytest.mark.parametrize(
