@@ -2,6 +2,7 @@
 
 import errno
 import os
+import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -31,7 +32,7 @@ from experiments.commands.options import BAD_INPUT, FAULT, INTERRUPTED
 from experiments.commands.plain_help import Commands
 from experiments.commands.terminal import say
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "run_command"]
 
 _FIXES = {
     errno.ENOSPC: "make room there, or name another folder",
@@ -90,6 +91,19 @@ app.add_typer(cache.app, name="cache")
 
 
 def main() -> None:
+    """Run the command line as a process of its own; see `run_command` for how it ends.
+
+    From the end of the command on Ctrl-C is ignored.
+    """
+    try:
+        run_command()
+    finally:
+        # What is left is Python's own end, some tenths of a second with all libraries loaded. An
+        # interrupt there would end finished work with a traceback, or by the signal itself.
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def run_command() -> None:
     """Run the command line; bad input ends with one line on stderr and exit code 2.
 
     A fault of ours shows its traceback and ends with 70: 1 is a negative verdict.

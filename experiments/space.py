@@ -18,13 +18,14 @@ value. Braces stand for several paths: `a.{b,c}.d`.
 import difflib
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
 
 from experiments.sweep.parameter import Condition, Parameter, label
+from experiments.sweep.space_faults import Sink, SpaceFault, fault_of, refuse
 from experiments.sweep.space_file import read_parameters
 from retriever import InputError, RetrieverConfig
 
@@ -118,34 +119,37 @@ class Space:
         changed = (replace(p, when=when) if p.path == path else p for p in self.parameters)
         return replace(self, parameters=_ordered(tuple(changed), self.name))
 
-    def check(self, base: RetrieverConfig, source: object = None) -> None:
-        """Refuse parameters that the configuration does not have or whose bounds it refuses.
+    def check(self, base: RetrieverConfig, source: object = None, sink: Sink = refuse) -> None:
+        """Tell `sink` what the configuration does not have, and which bounds it refuses.
 
-        Raises InputError naming file, line and remedy.
+        By default the first fault is raised, an InputError naming file, line and remedy.
         """
+        source = source or self.name
         for parameter in self.parameters:
-            try:
-                self._check_conditions(parameter, base)
-                self._check_values(parameter, base)
-            except InputError as error:
-                raise InputError(
-                    str(error), path=source or self.name, line=parameter.line
-                ) from error
+            errors = [*self._faulty_conditions(parameter, base)]
+            if errors:  # without its conditions only what a value is by itself can be judged
+                alone = replace(parameter, when=())
+                of_values = self._faulty_values(alone, base)
+                errors += [one for one in of_values if str(one).startswith(parameter.path)]
+            else:
+                errors = [*self._faulty_values(parameter, base)]
+            for error in {str(error): error for error in errors}.values():
+                sink(fault_of(error, source, parameter.line))
         above = f"{self.per_workflow}."
         if self.per_workflow is not None and not any(
             f"{path}.".startswith(above) for path in _values(base, self)
         ):
-            raise InputError(
+            error = InputError(
                 f"per_workflow names {self.per_workflow!r}, which the configuration does not have",
-                path=source or self.name,
-                line=self.per_workflow_line,
                 fix="assay config show lists what it has",
             )
+            sink(fault_of(error, source, self.per_workflow_line))
 
-    def _check_values(self, parameter: Parameter, base: RetrieverConfig) -> None:
+    def _faulty_values(self, parameter: Parameter, base: RetrieverConfig) -> Iterator[InputError]:
         path = parameter.path
         if any(known.startswith(f"{path}.") for known in base.flattened()):
-            raise InputError(f"{path} holds several values", fix="name one of them")
+            yield InputError(f"{path} holds several values", fix="name one of them")
+            return
         settled = dict(self._condition_of(parameter))
         for value in parameter.samples():
             tried = {**settled, path: value}
@@ -156,32 +160,34 @@ class Space:
             except InputError as error:
                 if parameter.kind == "float" and "integer" in str(error):
                     fix = "write low, high and step as whole numbers"
-                    raise InputError(f"{path} takes whole numbers, not {value}", fix=fix) from error
-                raise
+                    yield InputError(f"{path} takes whole numbers, not {value}", fix=fix)
+                    return
+                yield error
+                continue
             read = found.get(path)
             if isinstance(value, bool) and isinstance(read, int | float) and read is not value:
-                raise InputError(f"{path} is no switch", fix="give low and high, or choices")
-            if read != value and not isinstance(value, list):
-                raise InputError(
-                    f"{path}: {value!r} is read as {found.get(path)!r}", fix="write it so"
-                )
+                yield InputError(f"{path} is no switch", fix="give low and high, or choices")
+            elif read != value and not isinstance(value, list):
+                yield InputError(f"{path}: {value!r} is read as {read!r}", fix="write it so")
 
-    def _check_conditions(self, parameter: Parameter, base: RetrieverConfig) -> None:
+    def _faulty_conditions(
+        self, parameter: Parameter, base: RetrieverConfig
+    ) -> Iterator[InputError]:
         known = _values(base, self)
         for path, allowed in (item for one in parameter.when for item in one.items()):
             if path not in known:
                 near = difflib.get_close_matches(path, known, n=1, cutoff=0.5)
-                raise InputError(
+                yield InputError(
                     f"{parameter.path}: when names {path}, which is no parameter",
                     fix=f"did you mean {near[0]}?" if near else "assay config show lists them",
                 )
             other = next((p for p in self.parameters if p.path == path), None)
-            never = [value for value in allowed if other is not None and not other.takes(value)]
-            if never:
-                raise InputError(
-                    f"{parameter.path}: {path} is never {never[0]!r}",
-                    fix="name values that it takes in this space",
-                )
+            for value in allowed:
+                if other is not None and not other.takes(value):
+                    yield InputError(
+                        f"{parameter.path}: {path} is never {value!r}",
+                        fix="name values that it takes in this space",
+                    )
 
     def _condition_of(self, parameter: Parameter) -> dict[str, Any]:
         """Return values under which a parameter is read: its first condition's, and theirs."""
@@ -195,14 +201,15 @@ class Space:
         return settled
 
 
-def load_space(source: str | Path) -> Space:
+def load_space(source: str | Path, sink: Sink = refuse) -> Space:
     """Read a space from a YAML file or by the name of one that ships.
 
-    Raises InputError naming file, line and remedy.
+    Raises InputError naming file, line and remedy. With a `sink` of its own only what cannot be
+    read at all is raised: every other fault goes there, and what has one is left out.
     """
     if str(source) in SPACES and not Path(source).is_file():
         text = (resources.files("experiments.spaces") / f"{source}.yaml").read_text("utf-8")
-        return space_from(text, str(source))
+        return space_from(text, str(source), sink)
     path = Path(source)
     try:
         text = path.read_text("utf-8-sig")
@@ -214,30 +221,35 @@ def load_space(source: str | Path) -> Space:
         ) from error
     except UnicodeDecodeError as error:
         raise InputError("not UTF-8", path=path, fix="re-save as UTF-8") from error
-    return space_from(text, path)
+    return space_from(text, path, sink)
 
 
-def space_from(text: str, source: object) -> Space:
-    """Read a space from YAML."""
-    name, per_workflow, parameters, line = read_parameters(text, source)
-    return Space(name, _ordered(tuple(parameters), source), per_workflow, line)
+def space_from(text: str, source: object, sink: Sink = refuse) -> Space:
+    """Read a space from YAML; see `load_space`."""
+    found = read_parameters(text, source, sink)
+    ordered = _ordered(found.parameters, source, sink)
+    return Space(found.name, ordered, found.per_workflow, found.per_workflow_line)
 
 
-def _ordered(parameters: tuple[Parameter, ...], source: object) -> tuple[Parameter, ...]:
-    """Return parameters after those that their conditions name, else in their order."""
+def _ordered(
+    parameters: tuple[Parameter, ...], source: object, sink: Sink = refuse
+) -> tuple[Parameter, ...]:
+    """Return parameters after those that their conditions name, else in their order.
+
+    Those that depend on themselves are left out.
+    """
     by_path = {parameter.path: parameter for parameter in parameters}
     placed: dict[str, Parameter] = {}
+    circular: set[str] = set()
 
     def place(parameter: Parameter, above: tuple[str, ...]) -> None:
         if parameter.path in placed:
             return
         if parameter.path in above:
-            raise InputError(
-                f"{parameter.path} depends on itself by its conditions",
-                path=source,
-                line=parameter.line,
-                fix="take one `when` out",
-            )
+            circular.update(above[above.index(parameter.path) :])
+            message = f"{parameter.path} depends on itself by its conditions"
+            sink(SpaceFault(str(source), parameter.line, message, "take one `when` out"))
+            return
         for one in parameter.when:
             for path in one:
                 if path in by_path:
@@ -246,7 +258,7 @@ def _ordered(parameters: tuple[Parameter, ...], source: object) -> tuple[Paramet
 
     for parameter in parameters:
         place(parameter, ())
-    return tuple(placed.values())
+    return tuple(parameter for path, parameter in placed.items() if path not in circular)
 
 
 def _values(base: RetrieverConfig, space: Space) -> dict[str, Any]:

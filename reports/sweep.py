@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.cells import cut, p_text, short, signed
+from reports.conditional import conditional_in_words
 from reports.faults import InputError
 from reports.page import render_page
 from reports.sweep_pictures import (
@@ -61,7 +62,11 @@ def read_sweep(folder: Path) -> SweepFolder:
             path=file,
             fix="sweep anew",
         )
-    if "name" not in record["best"]:
+    if (
+        "choice" not in record
+        or "name" not in record["best"]
+        or not isinstance(record["conditional"], dict)
+    ):
         raise InputError(
             "a sweep of an earlier version, whose record lacks what the page shows",
             path=file,
@@ -121,9 +126,10 @@ def to_html(sweep: SweepFolder) -> str:
                 {
                     path: _conditions(one["when"])
                     for path, one in record["space"]["parameters"].items()
-                    if one["when"]
+                    if path in record["conditional"]
                 }
             ),
+            "conditional": conditional_in_words(record["conditional"]),
             "same": not record["folds"] and not record["best"]["changed"],
             "short": short,
             "p_text": p_text,

@@ -54,14 +54,14 @@ def smoke_vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def assay(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Assay:
     """Call the command line in this process."""
-    from experiments.cli import main
+    from experiments.cli import run_command
 
     def call(*arguments: object) -> Outcome:
         monkeypatch.setattr(sys, "argv", ["assay", *map(str, arguments)])
         capsys.readouterr()
         code: object = 0
         try:
-            main()
+            run_command()
         except SystemExit as stopped:
             code = stopped.code
         captured = capsys.readouterr()

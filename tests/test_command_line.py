@@ -115,6 +115,33 @@ def test_interrupt_ends_with_130_and_says_how_to_go_on(gold: Path, tmp_path: Pat
         assert error.splitlines()[-1] == "interrupted; run the same command again to go on"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["config", "show"], 0, b""),
+        (["search", "/nowhere", "x"], 2, b"assay: /nowhere: no index here"),
+    ],
+)
+def test_interrupt_is_ignored_when_the_command_has_ended(
+    arguments: list[str], code: int, said: bytes
+) -> None:
+    # The process interrupts itself while Python ends, once early and once when modules go.
+    start = (
+        "import atexit, os, signal, sys\n"
+        "from experiments.cli import main\n"
+        "def interrupt(kill=os.kill, own=os.getpid(), by=signal.SIGINT): kill(own, by)\n"
+        "class Last:\n    def __del__(self, interrupt=interrupt): interrupt()\n"
+        "kept = Last()\n"
+        "atexit.register(interrupt)\n"
+        f"sys.argv = ['assay', *{arguments!r}]\n"
+        "main()\n"
+    )
+    done = subprocess.run([sys.executable, "-c", start], capture_output=True, timeout=60)
+    assert done.returncode == code
+    assert done.stderr.startswith(said)
+    assert len(done.stderr.splitlines()) == len(said.splitlines())
+
+
 def test_split_may_be_named_like_a_number(assay, tmp_path: Path, run: Path) -> None:
     gold = write_gold(tmp_path / "g", {"a": "x"}, {"q": "x"}, {"q": {"a": 1}}, split="1")
     done = assay("evaluate", gold, "--run", run, "--split", "1", "--no-track", "--json")

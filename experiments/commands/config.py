@@ -38,15 +38,28 @@ def diff(
     other: Annotated[str, typer.Argument(help="A YAML file or a preset's name.")],
     as_json: Json = False,
 ) -> None:
-    """Print the parameters in which two configurations differ."""
-    from retriever.config import difference, load_config
+    """Print the parameters in which two configurations differ, by the values in force."""
+    from experiments.in_force import differences_in_force
+    from retriever.config import load_config
 
-    found = difference(load_config(one), load_config(other))
+    found = differences_in_force(load_config(one), load_config(other))
     if as_json:
-        print_json({path: {"one": a, "other": b} for path, (a, b) in found.items()})
+        print_json(
+            {
+                path: {
+                    "one": a.value,
+                    "other": b.value,
+                    "defaults": [s for s, held in (("one", a), ("other", b)) if held.is_default],
+                }
+                for path, (a, b) in found.items()
+            }
+        )
         return
-    for path, (a, b) in found.items():
-        typer.echo(f"{path}: {json.dumps(a)} -> {json.dumps(b)}")
+    for path, both in found.items():
+        before, after = (
+            json.dumps(held.value) + (" (default)" if held.is_default else "") for held in both
+        )
+        typer.echo(f"{path}: {before} -> {after}")
     if not found:
         typer.echo("no difference")
 

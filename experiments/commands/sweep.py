@@ -1,10 +1,6 @@
 """`assay sweep`: tune a configuration on a gold set; `assay sweep worker`: lend a hand."""
 
-import json
-import sys
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,10 +8,10 @@ import typer
 from typer.core import TyperGroup
 
 from experiments.commands.opening import as_file_name, config_for_index, config_from, vector_cache
-from experiments.commands.options import NEGATIVE, Config, Json, Sets
+from experiments.commands.options import NEGATIVE, Config, Json, Sets, refuse_empty
 from experiments.commands.plain_help import Commands
+from experiments.commands.sweep_terminal import show_sweep, trial_progress
 from experiments.commands.terminal import (
-    Lines,
     phase,
     print_json,
     progress_bars,
@@ -31,8 +27,6 @@ if TYPE_CHECKING:
 
 
 PAGE = "sweep.html"
-FAULTS_SHOWN = 5
-FRONT_SHOWN = 10
 
 
 class _RunByDefault(TyperGroup):
@@ -132,8 +126,7 @@ def run(
     from retriever.files import InputError
     from retriever.store import store_folder
 
-    if study is not None and not study.strip():
-        raise InputError("the name of the study is empty", fix="name it, or leave --study out")
+    refuse_empty(study=study, storage=storage, space=space, split=split, test_split=test_split)
     if storage is not None:
         check_storage(storage)
     asked = config_from(config, sets)
@@ -171,7 +164,7 @@ def run(
     if not Path(place.removeprefix("journal:")).is_file():
         warm_up(as_json)  # a study that is gone on with may have its figures proven already
     try:
-        with _progress(trials, quiet=as_json) as progress:
+        with trial_progress(trials, quiet=as_json) as progress:
             found = run_sweep(
                 judged,
                 retriever,
@@ -193,12 +186,15 @@ def run(
     if as_json:
         print_json({**found.record, "verified_memo": verified, "mlflow": tracked})
         return
-    _show(found)
+    show_sweep(found)
     if verified is not None:
         typer.echo(f"memo: {verified['words']}")
     typer.echo(f"report: {folder / PAGE}")
     if tracked:
-        typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
+        said = f"tracked as {tracked['run_id']}"
+        if tracked["reused"]:
+            said = f"tracked already as {tracked['run_id']}, nothing new is logged"
+        typer.echo(f"{said}; open it with: {tracked['open']}")
         typer.echo(f"the model: {tracked['load']}")
         for what, names in tracked["skipped"].items():
             typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
@@ -235,11 +231,13 @@ def worker(
     """Take part in a sweep that was started elsewhere, until its trials are finished."""
     import secrets
 
+    from experiments.sweep.storage import check_storage
     from experiments.sweep.workers import join
     from retriever.memo import Memo
 
+    refuse_empty(study=study, storage=storage)
+    check_storage(storage)
     phase(f"opening the gold set and the index of {study}", quiet=False)
-
     deadline = None if timeout is None else time.monotonic() + timeout
     counts = join(
         gold,
@@ -317,137 +315,3 @@ def _verify(found: "Sweep", judged: "GoldSet", retriever: "Retriever", many: int
     from experiments.sweep.verify import verify_memo
 
     return verify_memo(found, judged, retriever, many)
-
-
-def _show(found: "Sweep") -> None:
-    record = found.record
-    searches = (
-        f", in the last of {record['folds'] + 1} searches ({record['folds']} folds and all queries)"
-        if record["folds"]
-        else ""
-    )
-    typer.echo(
-        f"{counted(record['finished'], 'trial')} finished, {record['unique']} distinct, "
-        f"{record['failed']} failed{searches}"
-    )
-    if record["inert"]:
-        typer.echo(
-            f"inert: {counted(len(record['inert']), 'parameter')}, each with its reason in "
-            f"{found.path / 'sweep.json'} and on the page"
-        )
-    name = record["objective"][0]
-    for part in ("train", "validation", "test"):
-        figures = record[part]
-        chosen = "chosen by the folds" if record["folds"] and part == "test" else "chosen"
-        typer.echo(
-            f"{part:<10} {counted(figures['queries'], 'query'):>13}  {name} default "
-            f"{figures['default']:.4f}  {chosen} {figures['chosen']:.4f}"
-        )
-    if record["folds"]:
-        typer.echo(
-            f"test: every query, each judged with what the other folds chose ({record['folds']} "
-            "folds); train and validation: all queries divided once more, for the configuration "
-            "given out"
-        )
-    if len(record["objective"]) > 1:
-        _show_objectives(record)
-    if record["pareto"]:
-        _show_front(record)
-    for failure in record["failures"][:FAULTS_SHOWN]:
-        typer.echo(f"failed: {counted(len(failure['trials']), 'trial')}: {failure['reason']}")
-    gap, on_test = record["overfit_gap"], record["test"]["difference"]
-    where = "the folds' train" if record["folds"] else "train"
-    typer.echo(
-        f"gained on train and not on test: {gap:+.4f} ({where} {gap + on_test:+.4f}, test "
-        f"{on_test:+.4f})"
-    )
-    typer.echo(f"verdict: {record['verdict_in_words']}")
-    best = record["best"]
-    if best["changed"]:
-        typer.echo(f"chosen: {best['name']}, {name} on train {best['train']:.4f}")
-    if best["changed"] and record["verdict"] == "better":
-        typer.echo(f"best configuration: {best['config']}")
-    elif best["changed"]:
-        typer.echo(f"chosen, and not shown to be better than the default: {best['config']}")
-    else:
-        typer.echo(f"the default was kept, nothing is changed: {best['config']}")
-    _show_changes(best)
-
-
-def _show_changes(best: Mapping[str, Any]) -> None:
-    """Print what the chosen configuration changes, the default's values beside its own."""
-    if not best["differences"]:
-        return
-    typer.echo("changed:")
-    for path, values in best["differences"].items():
-        default, chosen = (json.dumps(values[one]) for one in ("default", "chosen"))
-        typer.echo(f"  {path}: {default} -> {chosen}")
-
-
-def _trial_lines(trials: int) -> Any:
-    """Return a progress that says every half minute how many trials of a study are finished."""
-    due = time.monotonic() + Lines.EVERY_SECONDS
-
-    def progress(counts: Any, best: float | None) -> None:
-        nonlocal due
-        if time.monotonic() >= due and counts.finished < trials:
-            due = time.monotonic() + Lines.EVERY_SECONDS
-            about = "" if best is None else f", best {best:.4f}"
-            say(f"trials: {counts.finished} of {trials}{about}")
-
-    return progress
-
-
-def _show_objectives(record: Mapping[str, Any]) -> None:
-    """Print what both configurations score on test by every objective."""
-    first = record["objective"][0]
-    typer.echo(f"chosen by {first}, which the verdict is of; on test, without a verdict:")
-    for name, one in record["objectives"].items():
-        if name != first:
-            typer.echo(
-                f"  {name}: default {one['default']:.4f}  chosen {one['chosen']:.4f}  "
-                f"{one['difference']:+.4f}"
-            )
-
-
-def _show_front(record: Mapping[str, Any]) -> None:
-    """Print the trials that no other beats in every objective, the best in the first one first."""
-    front = sorted(record["pareto"], key=lambda one: [-value for value in one["values"]])
-    best = record["best"]
-    on_front = best["is_trial"] and best["trial"] in {one["trial"] for one in front}
-    typer.echo(
-        f"front on train: {counted(len(front), 'trial')} ({', '.join(record['objective'])}); "
-        f"the chosen, {best['name']}, is {'' if on_front else 'not '}one of them"
-    )
-    for one in front[:FRONT_SHOWN]:
-        values = "  ".join(f"{value:.4f}" for value in one["values"])
-        chosen = "  chosen" if on_front and one["trial"] == best["trial"] else ""
-        typer.echo(f"  trial {one['trial']:>4}  {values}{chosen}")
-    if len(front) > FRONT_SHOWN:
-        typer.echo(f"  and {len(front) - FRONT_SHOWN} more in sweep.json and on the page")
-
-
-@contextmanager
-def _progress(trials: int, quiet: bool) -> Iterator[Any]:
-    """Offer `progress(counts, best)`: trials a second, the best so far, time left."""
-    if quiet or not sys.stderr.isatty():
-        yield (lambda counts, best: None) if quiet else _trial_lines(trials)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
-    from rich.progress import TimeRemainingColumn as Left
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Left())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("trials", total=trials)
-        begin, first = time.monotonic(), -1
-
-        def progress(counts: Any, best: float | None) -> None:
-            nonlocal begin, first
-            if first < 0 or counts.finished < first:
-                begin, first = time.monotonic(), counts.finished
-            speed = (counts.finished - first) / max(1e-9, time.monotonic() - begin)
-            about = "" if best is None else f", best {best:.4f}"
-            bars.update(task, completed=counts.finished, description=f"{speed:.1f} trials/s{about}")
-
-        yield progress

@@ -29,7 +29,7 @@ class StudyPlan:
     that are tuned on. `max_drop`: how far the worst query type may fall below the default. `split`
     is the split of the gold set. `profiles` says whether rows of weights are tuned
     each for itself, after `shared_trials` trials of the others.
-    `inert`, `conditional` and `deviation` are what the screening found (`experiments.sweep.inert`).
+    `inert` and `deviation` are what the screening found (`experiments.sweep.inert`).
     """
 
     study: str
@@ -48,7 +48,6 @@ class StudyPlan:
     profiles: bool = False
     shared_trials: int = 0
     inert: Mapping[str, str] = field(default_factory=dict)
-    conditional: tuple[str, ...] = ()
     deviation: float | None = None
 
     @property
@@ -109,7 +108,8 @@ class StudyPlan:
                 f"the study {study.study_name} was not made by assay sweep", fix="name another"
             )
         said = json.loads(text)
-        said |= {name: tuple(said[name]) for name in ("objectives", "query_ids", "conditional")}
+        said.pop("conditional", None)  # of an earlier version; the spaces say it themselves
+        said |= {name: tuple(said[name]) for name in ("objectives", "query_ids")}
         return cls(**said)
 
     def screened(self, found: Screening) -> "StudyPlan":
@@ -118,7 +118,6 @@ class StudyPlan:
             self,
             space=space_record(found.space),
             inert={one.path: one.reason for one in found.inert},
-            conditional=found.conditional,
             deviation=found.deviation,
         )
 

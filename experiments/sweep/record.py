@@ -5,6 +5,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from experiments.in_force import differences_in_force
 from experiments.space import Space
 from experiments.sweep.parameter import Parameter, label
 from experiments.sweep.plan import StudyPlan
@@ -85,12 +86,10 @@ def failures(study: "Study", plan: StudyPlan) -> list[dict[str, Any]]:
 
 
 def differences(base: RetrieverConfig, config: RetrieverConfig) -> dict[str, Any]:
-    """Return {parameter: {default, chosen}} of what two configurations do not share."""
-    one, other = base.flattened(), config.flattened()
+    """Return {parameter: {default, chosen}} of what two configurations do not share, in force."""
     return {
-        path: {"default": one.get(path), "chosen": other.get(path)}
-        for path in sorted(one.keys() | other.keys())
-        if one.get(path) != other.get(path)
+        path: {"default": default.value, "chosen": chosen.value}
+        for path, (default, chosen) in sorted(differences_in_force(base, config).items())
     }
 
 

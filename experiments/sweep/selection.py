@@ -274,6 +274,9 @@ def judge(default: Floats, chosen: Floats, deviation: float | None, seed: int = 
     if p_value < ALPHA:
         verdict = "better" if mean > 0 else "worse"
         words = f"{verdict} than the default by {abs(mean):.4f} on {many} (p {p_value:.3g})"
+    elif not differences.any():
+        verdict = "not distinguishable"
+        words = f"no different from the default on any of {many}"
     else:
         verdict = "not distinguishable"
         words = f"not distinguishable from the default on {many} (p {p_value:.3g})"

@@ -13,6 +13,7 @@ __all__ = [
     "MODEL",
     "RUN_TAG",
     "Holder",
+    "TaggedRun",
     "artifacts_of",
     "check_alias",
     "has_store",
@@ -20,6 +21,7 @@ __all__ = [
     "run_digest",
     "run_of_alias",
     "run_with_tag",
+    "tagged_run",
 ]
 
 # The registered model whose versions are configurations; an alias names one of them.
@@ -36,6 +38,14 @@ class Holder:
 
     version: int | None = None
     run_id: str | None = None
+
+
+@dataclass(frozen=True)
+class TaggedRun:
+    """A run of MLflow that was found by a tag, and the experiment it is in."""
+
+    run_id: str
+    experiment_id: str
 
 
 def check_alias(alias: str) -> None:
@@ -110,9 +120,16 @@ def run_digest(folder: Path) -> str:
 
 
 def run_with_tag(tag: str, value: str) -> str | None:
-    """Return the latest finished run of any experiment whose tag has this value; None without one.
+    """Return the id of the latest finished run of any experiment whose tag has this value."""
+    found = tagged_run(tag, value)
+    return None if found is None else found.run_id
 
-    `value` is taken as it is: it must hold no quotes. Raises InputError where MLflow refuses.
+
+def tagged_run(tag: str, value: str, experiment: str | None = None) -> TaggedRun | None:
+    """Return the latest finished run whose tag has this value; None without one.
+
+    Looked for in the experiment of that name, in all where none is named. `value` is taken as it
+    is: it must hold no quotes. Raises InputError where MLflow refuses.
     """
     uri = default_tracking_uri(store_folder())
     if _is_missing(uri):
@@ -121,12 +138,19 @@ def run_with_tag(tag: str, value: str) -> str | None:
 
     client = open_client(uri)
     try:
-        experiments = [one.experiment_id for one in client.search_experiments()]
+        experiments = [
+            one.experiment_id
+            for one in client.search_experiments()
+            if experiment in (None, one.name)
+        ]
+        if not experiments:
+            return None
         asked = f"tags.`{tag}` = '{value}' and attributes.status = 'FINISHED'"
         found = client.search_runs(experiments, asked, max_results=1)
     except MlflowException as error:
         raise InputError(f"MLflow cannot be asked for runs: {error}") from error
-    return str(found[0].info.run_id) if found else None
+    runs = (TaggedRun(str(run.info.run_id), str(run.info.experiment_id)) for run in found)
+    return next(runs, None)
 
 
 def _is_missing(uri: str) -> bool:

@@ -89,6 +89,46 @@ def test_sweep_leaves_a_page_and_a_run_with_children_and_a_model(
     assert "Overfit gap" in written
 
 
+def test_finished_sweep_keeps_its_run_when_the_command_is_given_again(
+    assay: Any, mine: Path
+) -> None:
+    first = json.loads(sweep(assay, mine, "--trials", 4, "--json").out)["mlflow"]
+    again = sweep(assay, mine, "--trials", 4, "--json")
+    record = json.loads(again.out)
+    assert (first["reused"], record["mlflow"]["reused"]) == (False, True)
+    assert record["mlflow"]["run_id"] == first["run_id"]
+    assert record["mlflow"]["experiment_id"] == first["experiment_id"]
+    assert record["seconds_per_trial"] is None
+    assert _parents(first) == {first["run_id"]}
+    said = sweep(assay, mine, "--trials", 4).out
+    assert f"tracked already as {first['run_id']}, nothing new is logged; open it with" in said
+    # More trials, or another experiment, is something new to log.
+    more = json.loads(sweep(assay, mine, "--trials", 5, "--json").out)["mlflow"]
+    assert not more["reused"]
+    assert _parents(first) == {first["run_id"], more["run_id"]}
+    other = sweep(assay, mine, "--trials", 5, "--json", "--experiment", "other")
+    assert not json.loads(other.out)["mlflow"]["reused"]
+
+
+def test_time_of_a_trial_is_not_logged_when_the_command_ran_none(assay: Any, mine: Path) -> None:
+    assert sweep(assay, mine, "--trials", 3, "--no-track").code == 0
+    tracked = json.loads(sweep(assay, mine, "--trials", 3, "--json").out)["mlflow"]
+    from mlflow.tracking import MlflowClient
+
+    run = MlflowClient(tracking_uri=tracked["uri"]).get_run(tracked["run_id"])
+    assert "finished" in run.data.metrics
+    assert "seconds_per_trial" not in run.data.metrics
+    assert "seconds_per_trial" not in tracked["skipped"].get("undefined_metrics", [])
+
+
+def _parents(tracked: dict[str, Any]) -> set[str]:
+    """Return the runs of an experiment that are below no other."""
+    from mlflow.tracking import MlflowClient
+
+    runs = MlflowClient(tracking_uri=tracked["uri"]).search_runs([tracked["experiment_id"]])
+    return {r.info.run_id for r in runs if "mlflow.parentRunId" not in r.data.tags}
+
+
 def _model_searches(tracked: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Load the model as its user does, from what MLflow keeps."""
     import mlflow
@@ -134,8 +174,6 @@ def test_summary_says_what_the_parts_are_and_that_the_default_was_kept(
     done = sweep(assay, mine, "--trials", 1, "--cv", 2, "--no-track")
     assert done.code == 0, done.err
     record = json.loads((mine / "out" / "sweep.json").read_text())
-    swept = len(record["parameters_swept"])
-    assert f"{swept} swept, of which {len(record['conditional'])} conditional" in done.err
     assert "test: every query, each judged with what the other folds chose (2 folds)" in done.out
     assert record["test"]["queries"] == 15
     assert record["best"]["changed"] == 0
@@ -143,6 +181,37 @@ def test_summary_says_what_the_parts_are_and_that_the_default_was_kept(
     assert "best configuration" not in done.out
     assert list(record["inert"]) == ["route.parent_doc_retrieval"]
     assert "inert: 1 parameter, each with its reason in" in done.out
+
+
+CONDITIONS = """
+name: conditions
+parameters:
+  merge.method: {choices: [minmax, rrf]}
+  merge.rrf_k: {low: 1.0, high: 100.0}
+  route.bm25_search: switch
+  merge.weights.dense:
+    {low: 0.0, high: 1.0, complement: merge.weights.bm25, when: {route.bm25_search: true}}
+"""
+
+
+def test_conditional_parameters_are_the_same_on_terminal_record_and_page(
+    assay: Any, mine: Path
+) -> None:
+    (mine / "space.yaml").write_text(CONDITIONS)
+    done = sweep(assay, mine, "--trials", 2, "--no-track")
+    assert done.code == 0, done.err
+    record = json.loads((mine / "out" / "sweep.json").read_text())
+    assert record["conditional"] == {
+        "merge.rrf_k": "found",
+        "merge.weights.dense": "declared",
+    }
+    words = "4 swept, of which 2 conditional (1 declared, 1 found)"
+    assert words in done.err
+    assert words.replace("4", "4 parameters") in done.out
+    page = (mine / "out" / "sweep.html").read_text("utf-8")
+    assert "4 parameters swept, 2 conditional (1 declared, 1 found)" in page
+    again = sweep(assay, mine, "--trials", 2, "--no-track")
+    assert words.replace("4", "4 parameters") in again.out
 
 
 def test_folder_of_other_files_is_refused_up_front(assay: Any, mine: Path, store: Path) -> None:
@@ -229,8 +298,12 @@ def test_sweep_is_refused_once_when_queries_are_too_few(
         (("--cv", 1), "15 queries with a relevant document cannot be divided into 1 fold"),
         (("--cv", 16), "--cv 2 to --cv 15"),
         (("--storage", "redis://host"), "is no storage"),
-        (("--storage", ""), "is no storage"),
-        (("--study", ""), "the name of the study is empty"),
+        (("--storage", ""), "--storage is empty"),
+        (("--study", ""), "--study is empty"),
+        (("--study", " "), "--study is empty"),
+        (("--test-split", ""), "--test-split is empty"),
+        (("--split", ""), "--split is empty"),
+        (("--space", ""), "--space is empty"),
         (("--storage", "grpc://127.0.0.1:1"), "no answer from 127.0.0.1:1"),
     ],
 )
@@ -258,6 +331,8 @@ def test_sweep_of_five_queries_promises_nothing(assay: Any, mine: Path) -> None:
     assert "so few cannot show any difference to be significant" in done.err
     record = json.loads((next((mine / "store" / "sweeps").iterdir()) / "sweep.json").read_text())
     assert record["test"]["smallest_detectable"] is None
+    assert record["choice"]["few"]
+    assert done.err.index(record["choice"]["in_words"]) < done.err.index("tuning on")
     assert "likely to" not in done.err + done.out
 
 
@@ -299,6 +374,22 @@ def test_worker_takes_the_storage_from_its_environment(
     done = assay("sweep", "worker", mine / "mine", *asked)
     assert done.code == 0, done.err
     assert "4 trials finished" in done.err
+
+
+@pytest.mark.parametrize(
+    ("study", "storage", "said"),
+    [
+        ("", "journal:x", "assay: --study is empty (give --study a value)"),
+        (" ", "journal:x", "assay: --study is empty (give --study a value)"),
+        ("mine", "", "assay: --storage is empty (give --storage a value)"),
+    ],
+)
+def test_worker_is_refused_at_once_when_a_name_is_empty(
+    assay: Any, mine: Path, study: str, storage: str, said: str
+) -> None:
+    asked = ("--index", mine / "none", "--study", study, "--storage", storage, "--trials", 4)
+    done = assay("sweep", "worker", mine / "mine", *asked)
+    assert (done.code, done.out, done.err.splitlines()) == (2, "", [said])
 
 
 def test_report_is_refused_when_the_folder_holds_no_sweep(assay: Any, mine: Path) -> None:
@@ -348,10 +439,10 @@ def _shown(changes: dict[str, Any], capsys: pytest.CaptureFixture[str]) -> list[
 
     from sweep_records import sweep_record
 
-    from experiments.commands.sweep import _show
+    from experiments.commands.sweep_terminal import show_sweep
 
     record = sweep_record(12) | changes
-    _show(cast("Sweep", SimpleNamespace(record=record, path=Path("/made"))))
+    show_sweep(cast("Sweep", SimpleNamespace(record=record, path=Path("/made"))))
     return capsys.readouterr().out.splitlines()
 
 

@@ -1,5 +1,6 @@
 """Spaces: what a file may say, and how every fault of it is named with its line."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -146,6 +147,77 @@ def test_second_parameter_is_refused_when_it_contradicts_the_first(
     with pytest.raises(InputError) as refused:
         load_space(file).check(BASE, file)
     assert f"{file}:4: {message}" in str(refused.value)
+
+
+MANY_FAULTS = """\
+name: 3
+speed: 1
+per_workflow: nope
+parameters:
+  fuse.alpha: {low: 0.9, high: 0.1, step: 2.0, log: "no"}
+  merge.rrf: {low: 1.0, high: 2.0}
+  merge.rrf_k: {low: 1.0, hi: 9.0, lo: 1.0}
+  merge.method: {choices: [rrf, sum, mean], when: {route.bm25: true}}
+  route.recall_top_k: {low: 10, high: 20}
+  plugins.biomed.rerank_merged.profiles.{default,chemical}.w_ce: {low: 2.0, high: 1.0}
+  models: {choices: [embedded, biomed]}
+  inject.min_new: {choices: [1, 2], when: {inject.rerank_pool: 10}}
+  inject.rerank_pool: {choices: [10, 20], when: {inject.min_new: 1}}
+"""
+
+
+def test_every_fault_is_listed_with_its_line_in_one_run(tmp_path: Path, assay) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text(MANY_FAULTS)
+    done = assay("space", "validate", file)
+    assert (done.code, done.out) == (2, "")
+    *faults, verdict = done.err.splitlines()
+    said = [(int(line.split(":")[1]), line) for line in faults]
+    expected = [
+        (1, "name is no text: 3"),
+        (2, "'speed' is no part of a space"),
+        (3, "per_workflow names 'nope'"),
+        (5, "log is 'no'"),
+        (5, "low 0.9 is not below high 0.1"),
+        (6, "merge.rrf is no parameter"),
+        (7, "'hi' is unknown"),
+        (7, "'lo' is unknown"),
+        (8, "when names route.bm25, which is no parameter"),
+        (8, "merge.method: Input should be 'minmax' or 'rrf', not 'sum'"),
+        (8, "merge.method: Input should be 'minmax' or 'rrf', not 'mean'"),
+        (10, "default.w_ce: low 2.0 is not below high 1.0"),
+        (11, "no sweep moves models"),
+        (12, "inject.min_new depends on itself"),
+    ]
+    assert [number for number, _ in said] == [number for number, _ in expected]
+    for (_, line), (_, message) in zip(said, expected, strict=True):
+        assert message in line
+    assert verdict == f"assay: {file}: not valid, 14 faults"
+
+
+def test_every_fault_is_an_object_when_json_is_asked_for(tmp_path: Path, assay) -> None:
+    file = tmp_path / "s.yaml"
+    file.write_text("parameters:\n  fuse.alpha: 3\n  merge.rrf: {low: 1.0, high: 2.0}\n")
+    done = assay("space", "validate", file, "--json")
+    assert (done.code, done.err) == (2, "")
+    found = json.loads(done.out)
+    assert found["ok"] is False
+    first, second = found["problems"]
+    assert first == {
+        "file": str(file),
+        "line": 2,
+        "message": "fuse.alpha: expected a range, not 3",
+        "fix": "{low: 0.0, high: 1.0}, {choices: [...]}",
+    }
+    assert (second["line"], second["fix"]) == (3, "did you mean merge.rrf_k?")
+    assert json.loads(assay("space", "validate", "default", "--json").out)["problems"] == []
+
+
+def test_file_that_is_no_yaml_is_one_fault(tmp_path: Path, assay) -> None:
+    (tmp_path / "s.yaml").write_text("parameters: [")
+    done = assay("space", "validate", tmp_path / "s.yaml")
+    assert done.code == 2
+    assert len(done.err.splitlines()) == 1
 
 
 def test_circle_of_conditions_is_refused() -> None:

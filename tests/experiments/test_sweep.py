@@ -151,7 +151,7 @@ def test_failing_trial_keeps_its_reason_and_the_sweep_goes_on(
 
     run_sweep(*world, small_settings(tmp_path, 2))
     monkeypatch.setattr(Objective, "score", flaky)
-    monkeypatch.setattr("experiments.sweep.procedure.simplified", lambda best, *_: best)
+    monkeypatch.setattr("experiments.sweep.choosing.simplified", lambda best, *_: best)
     try:
         done = run_sweep(*world, small_settings(tmp_path, 12))
     except RuntimeError:  # the seventh call may fall on the conclusions, which nothing catches

@@ -18,6 +18,7 @@ from experiments.sweep.selection import (
     choose,
     gaps,
     in_words,
+    judge,
     overfit_gap,
     undivided,
 )
@@ -153,6 +154,14 @@ def test_words_say_what_was_judged() -> None:
     assert kept.startswith("the default is kept")
     assert kept.endswith("on 46 queries a true difference of 0.050 would be likely to show")
     assert "likely" not in in_words(judgement("x", None), varied=True, changed=0, folds=0)
+
+
+def test_words_promise_nothing_when_no_query_differs() -> None:
+    found = judge(np.full(8, 0.5), np.full(8, 0.5), 0.2)
+    assert found.verdict == "not distinguishable"
+    assert found.words == "no different from the default on any of 8 queries"
+    # 2.8016 * .2 / sqrt(8) = .1981: the page still says what so many would show.
+    assert found.smallest == pytest.approx(0.1981, abs=5e-5)
 
 
 def test_undivided_part_keeps_every_query_once(tmp_path: Path) -> None:

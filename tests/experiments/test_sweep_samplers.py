@@ -149,7 +149,7 @@ def test_front_of_two_objectives_is_printed_and_no_point_beats_another(
 
 
 def test_front_is_printed_by_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    from experiments.commands.sweep import _show_front
+    from experiments.commands.sweep_terminal import _show_front
 
     front = [{"trial": i, "values": [i / 100, 1 - i / 100]} for i in range(12)]
     best = {"trial": 11, "is_trial": True, "name": "trial 11"}

@@ -157,7 +157,9 @@ def test_page_needs_no_network_and_no_markup_of_style(tmp_path: Path) -> None:
 def test_low_values_are_counted_when_they_lie_below_the_picture(tmp_path: Path) -> None:
     # 40 trials from .50 to .89: a twentieth, two, are below .52; less .03 * .37 the scale begins at
     # .509, and of .50 and .51 one is below it.
-    assert "Low values that lie on the lower edge: 1." in text_of(page(tmp_path, trials=40))
+    assert "Below the scale, drawn on its lower edge: 1 trial." in text_of(
+        page(tmp_path, trials=40)
+    )
 
 
 @pytest.mark.parametrize(
@@ -174,6 +176,26 @@ def test_folder_is_refused_when_its_record_is_not_ours(
     (tmp_path / "sweep.json").write_text(text)
     with pytest.raises(InputError, match=message):
         read_sweep(tmp_path)
+
+
+def test_folder_is_refused_when_its_record_is_of_an_earlier_version(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="a sweep of an earlier version"):
+        read_sweep(write_sweep(tmp_path / "sweep", conditional=[K]))
+
+
+def test_page_says_under_the_verdict_that_few_queries_choose(tmp_path: Path) -> None:
+    choice = sweep_record(12)["choice"] | {"few": True, "in_words": "the choice is made on few"}
+    text = text_of(page(tmp_path, choice=choice))
+    assert text.count("The choice is made on few.") == 1
+    assert text.index("The choice is made on few.") < text.index("On test")
+    usual = text_of(page(tmp_path / "usual"))
+    assert usual.index("How it was chosen") < usual.index("The choice is made on 20 queries.")
+
+
+def test_conditional_parameters_are_told_apart_when_the_look_found_one(tmp_path: Path) -> None:
+    text = text_of(page(tmp_path, conditional={K: "narrowed"}))
+    assert "2 parameters swept, 1 conditional (1 narrowed)" in text
+    assert "merge.method is rrf merge.rrf_k narrowed" in text
 
 
 def test_folder_is_refused_when_it_holds_no_sweep(tmp_path: Path) -> None:

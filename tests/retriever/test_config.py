@@ -167,8 +167,39 @@ def test_show_says_what_holds_where_the_model_set_decides(assay) -> None:
 def test_difference_has_no_line_for_a_mapping_that_is_filled(assay, tmp_path: Path) -> None:
     file = tmp_path / "mine.yaml"
     file.write_text("merge: {weights: {dense: 2}}\n")
-    assert assay("config", "diff", "default", file).out == "merge.weights.dense: null -> 2.0\n"
-    assert assay("config", "diff", file, "default").out == "merge.weights.dense: 2.0 -> null\n"
+    line = "merge.weights.dense: 1.0 (default) -> 2.0\n"
+    assert assay("config", "diff", "default", file).out == line
+    line = "merge.weights.dense: 2.0 -> 1.0 (default)\n"
+    assert assay("config", "diff", file, "default").out == line
+    found = json.loads(assay("config", "diff", "default", file, "--json").out)
+    assert found == {"merge.weights.dense": {"one": 1.0, "other": 2.0, "defaults": ["one"]}}
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ("{}", "merge: {weights: {dense: 1}}", "no difference"),
+        ("{}", "rerank_plan: {mode: 'off'}", "no difference"),
+        ("{}", "rerank_plan: {mode: blend}", 'rerank_plan.mode: "off" (default) -> "blend"'),
+        (
+            "route: {recall_top_k: 30}",
+            "route: {recall_top_k: 30, recall_top_k_by_collection: {eagle_text: 40}}",
+            "route.recall_top_k_by_collection.eagle_text: 30 (default) -> 40",
+        ),
+        (
+            "merge: {weights: {dense: 2}}",
+            "merge: {weights: {dense: 2, 'eagle_text:dense': 3}}",
+            "merge.weights.eagle_text:dense: 2.0 (default) -> 3.0",
+        ),
+    ],
+)
+def test_difference_is_of_the_values_in_force_when_one_side_names_none(
+    assay, tmp_path: Path, one: str, other: str, said: str
+) -> None:
+    (tmp_path / "one.yaml").write_text(one)
+    (tmp_path / "other.yaml").write_text(other)
+    done = assay("config", "diff", tmp_path / "one.yaml", tmp_path / "other.yaml")
+    assert done.out == f"{said}\n"
 
 
 def test_fingerprint_is_worked_out_once_and_not_copied() -> None:
