@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reports.faults import InputError
-from reports.visible import visible
+from reports.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,11 +34,12 @@ _MARK_WITHIN = 1024
 def embed_json(value: object) -> str:
     """Return JSON that no HTML parser can take for markup, to stand inside a script element.
 
-    Every `<` becomes an escape, so neither `</script` nor `<!--` can occur. NaN and infinity are
-    refused with ValueError, being no JSON.
+    Every `<` becomes an escape, so neither `</script` nor `<!--` can occur, and so does every
+    control character, which a parser may refuse or replace. NaN and infinity are refused with
+    ValueError, being no JSON.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
+    return visible_json(text.replace("<", "\\u003c"))
 
 
 def render_page(
