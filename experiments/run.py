@@ -27,6 +27,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from reports.run_schema import FORMAT
 from retriever.files import InputError
 
 __all__ = [
@@ -39,7 +40,6 @@ __all__ = [
     "write_table",
 ]
 
-FORMAT = 1
 # In the order in which they are put in place.
 FILES = (
     "config.yaml",
