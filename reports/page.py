@@ -108,10 +108,21 @@ def refuse_foreign_page(path: Path) -> None:
 def write_page(path: Path, html: str) -> None:
     """Write a page in one step; a page of ours in its place is replaced. Raises InputError."""
     refuse_foreign_page(path)
+    try:
+        _replace(path, html.encode())
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}",
+            path=path,
+            fix="make room there, or name a folder that can be written",
+        ) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(html.encode())
+            stream.write(content)
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:

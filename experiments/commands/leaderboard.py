@@ -42,6 +42,8 @@ def leaderboard(
         console.print(table)
         if board["runs"] > len(board["rows"]):
             console.print(f"{counted(board['runs'] - len(board['rows']), 'more run')}: --most")
+    if not found["boards"]:
+        console.print(f"no run has a figure of {found['metric']}")
     for reason, count in found["left_out"].items():
         console.print(f"{counted(count, 'run')} left out: {reason}")
 
