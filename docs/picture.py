@@ -10,8 +10,7 @@ import re
 import sys
 from pathlib import Path
 
-from rich.console import Console
-
+from experiments.screen import Screen
 from experiments.show import print_record
 
 
@@ -19,7 +18,7 @@ def main() -> None:
     """Draw."""
     record = json.loads((Path(sys.argv[1]) / "run.json").read_text("utf-8"))
     with Path("/dev/null").open("w") as nowhere:
-        console = Console(record=True, width=150, file=nowhere, highlight=False)
+        console = Screen(record=True, width=150, file=nowhere)
         print_record(record, console)
         svg = console.export_svg(title="assay demo")
     # The page that shows the picture must not fetch fonts from anywhere.

@@ -4,6 +4,7 @@ import errno
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import Annotated, NoReturn
 
 import typer
@@ -30,7 +31,8 @@ from experiments.commands import (
 )
 from experiments.commands.options import BAD_INPUT, FAULT, INTERRUPTED
 from experiments.commands.plain_help import Commands
-from experiments.commands.terminal import say
+from experiments.commands.terminal import print_text, say
+from reports.shortened import shorten_words
 
 __all__ = ["app", "main", "run_command"]
 
@@ -38,6 +40,8 @@ _FIXES = {
     errno.ENOSPC: "make room there, or name another folder",
     errno.EROFS: "name a folder that can be written",
 }
+# Of an error: room for a path, and none for an id of ten thousand letters.
+LONGEST_WORD = 300
 GO_ON = "interrupted; run the same command again to go on"
 
 app = Commands(
@@ -54,7 +58,7 @@ def _print_version(asked: bool) -> None:
     if asked:
         from importlib.metadata import version
 
-        typer.echo(f"assay {version('retrieval-assay')}")
+        print_text(f"assay {version('retrieval-assay')}")
         raise typer.Exit
 
 
@@ -108,6 +112,7 @@ def run_command() -> None:
 
     A fault of ours shows its traceback and ends with 70: 1 is a negative verdict.
     """
+    _open_streams()
     try:
         code = app(standalone_mode=False)
         sys.stdout.flush()
@@ -129,11 +134,9 @@ def run_command() -> None:
         place = f"{error.filename}: " if error.filename else ""
         fix = _FIXES.get(error.errno or 0)
         _fail(f"{place}{error.strerror or error}" + (f" ({fix})" if fix else ""))
-    except UnicodeEncodeError as error:
-        _fail(f"this terminal cannot show {error.object[error.start : error.end]!r} (set UTF-8)")
     except Exception as error:  # noqa: BLE001 - the exit code of any fault is ours to choose
         if type(error).__name__ == "NoArgsIsHelpError":
-            typer.echo(str(error))
+            print_text(str(error))
             sys.exit(BAD_INPUT)
         if hasattr(error, "format_message"):  # how the command line says that it is misused
             _fail(error.format_message())
@@ -145,12 +148,28 @@ def run_command() -> None:
         _fail(str(error))
 
 
+def _open_streams() -> None:
+    """Let stdout and stderr be there and take any text.
+
+    A letter that their encoding lacks is written as its escape. Python has None for a stream that
+    was closed by whoever started it.
+    """
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:
+            # A file opened later would take the free number, and get the output of C libraries.
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+        elif hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+
+
 def _fail(message: str) -> NoReturn:
     _end(message, BAD_INPUT)
 
 
 def _end(message: str, code: int) -> NoReturn:
-    say("assay: " + " ".join(message.split()))
+    with suppress(OSError):  # the exit code says it where nothing can be written
+        say("assay: " + shorten_words(" ".join(message.split()), LONGEST_WORD))
     sys.exit(code)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from experiments.counting import counted
+from reports.shortened import shortened
 
 __all__ = ["explained_lines"]
 
@@ -61,14 +62,14 @@ def _plan(plan: Record) -> Iterator[str]:
         yield f"  asked: {_cut(plan['dense_query'])}"
     for hit in plan["hits"][:ROWS]:
         numbers = _numbers(hit, ("dense", "bm25", "sparse", "combined", "tier1", "score"))
-        yield f"  {hit['rank']:>3}. {hit['source_chunk_id']}  {numbers}{_words(hit)}"
+        yield f"  {hit['rank']:>3}. {shortened(hit['source_chunk_id'])}  {numbers}{_words(hit)}"
 
 
 def _section(name: str, rows: Sequence[Record], columns: Sequence[str]) -> Iterator[str]:
     yield f"{name}: {counted(len(rows), 'chunk')}{_first(rows)}"
     for place, row in enumerate(rows[:ROWS], start=1):
         mark = "  injected" if row.get("injected") else ""
-        yield f"  {place:>3}. {row['chunk_id']}  {_numbers(row, columns)}{mark}"
+        yield f"  {place:>3}. {shortened(row['chunk_id'])}  {_numbers(row, columns)}{mark}"
 
 
 def _first(rows: Sequence[Record]) -> str:
@@ -88,7 +89,7 @@ def _numbers(row: Record, columns: Sequence[str]) -> str:
 
 def _listed(items: Sequence[str]) -> str:
     more = f" and {len(items) - NAMES} more" if len(items) > NAMES else ""
-    return ", ".join(items[:NAMES]) + more
+    return ", ".join(map(shortened, items[:NAMES])) + more
 
 
 def _cut(text: str) -> str:

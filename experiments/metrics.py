@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from experiments.intervals import bootstrap_means, wilson
 from gold.terms import comparable, term_pattern
+from reports.measure_names import LINKING, NAMES, WITHOUT_CUTOFF, is_rate
 from retriever import InputError
 
 __all__ = [
@@ -48,10 +49,6 @@ _RANX_FUNCTION = {
     "precision": "precision",
     "recall": "recall",
 }
-# Of entity linking alone, where NIL is an answer: experiments.linking computes them.
-LINKING = ("accuracy", "accuracy_linkable", "accuracy_nil")
-_NAMES = (*_RANX_FUNCTION, "judged", "coverage", *LINKING)
-_WITHOUT_CUTOFF = {"map", "mrr", "ndcg", "ndcg_burges", *LINKING}
 _GRADED = {"ndcg", "ndcg_burges"}
 _SPELLINGS = {
     "ap": "map",
@@ -67,7 +64,7 @@ _SPELLINGS = {
     "rr": "mrr",
     "success": "hit",
     "term_coverage": "coverage",
-} | {name: name for name in _NAMES}
+} | {name: name for name in NAMES}
 
 # Beyond it the exponential gains of one query could add up to more than a float holds.
 _LARGEST_EXPONENT = 1000
@@ -94,9 +91,9 @@ class Measure:
     cutoff: int | None = None
 
     def __post_init__(self) -> None:
-        if self.name not in _NAMES:
-            raise ValueError(f"unknown measure {self.name!r}: expected one of {', '.join(_NAMES)}")
-        if self.cutoff is None and self.name not in _WITHOUT_CUTOFF:
+        if self.name not in NAMES:
+            raise ValueError(f"unknown measure {self.name!r}: expected one of {', '.join(NAMES)}")
+        if self.cutoff is None and self.name not in WITHOUT_CUTOFF:
             raise ValueError(f"{self.name} needs a cutoff: {self.name}@10")
         if self.cutoff is not None and self.cutoff < 1:
             raise ValueError(f"{self.name}: expected a cutoff of at least 1, got {self.cutoff}")
@@ -107,9 +104,7 @@ class Measure:
     @property
     def is_rate(self) -> bool:
         """Whether every query scores 0 or 1, so that the mean is a rate of successes."""
-        return self.name in {"hit", *LINKING} or (
-            self.cutoff == 1 and self.name in {"judged", "mrr", "precision"}
-        )
+        return is_rate(str(self))
 
 
 def parse_measure(text: str) -> Measure:

@@ -1,12 +1,12 @@
 """Runs that were recorded: find one by path, MLflow run id or alias, read it, open it again."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from experiments.run import FORMAT
 from retriever.files import InputError
 
 if TYPE_CHECKING:
@@ -28,11 +28,11 @@ class RecordedRun:
     @classmethod
     def open(cls, path: Path) -> "RecordedRun":
         """Read run.json of a run directory. Raises InputError when it is none, or damaged."""
-        from experiments.run_schema import read_record
+        from reports.run_schema import read_record
 
-        file = path / "run.json"
         try:
-            record = read_record(file, FORMAT)
+            with _refusing():
+                record = read_record(path / "run.json")
         except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(
                 "no run directory (it has no run.json)",
@@ -52,11 +52,14 @@ class RecordedRun:
 
         Raises InputError where it does not hold what run.json says.
         """
-        from experiments.run_schema import check_queries
+        import pyarrow.parquet as pq
 
-        table = self._table("queries.parquet")
-        check_queries(table, self.record, self.path / "queries.parquet")
-        return table
+        from reports.run_schema import check_queries
+
+        file = self.path / "queries.parquet"
+        with self._reading(file.name) as stream, _refusing():
+            check_queries(pq.read_table(stream), self.record, file)
+        return self._table(file.name)
 
     @cached_property
     def candidates(self) -> "pd.DataFrame":
@@ -84,14 +87,35 @@ class RecordedRun:
     def _table(self, name: str) -> "pd.DataFrame":
         import pandas as pd
 
+        with self._reading(name) as stream:
+            return pd.read_parquet(stream)
+
+    @contextmanager
+    def _reading(self, name: str) -> Iterator[BinaryIO]:
+        """Offer a table of the run, open; what Arrow says of its content becomes an InputError."""
+        from pyarrow import ArrowException
+
         path = self.path / name
         if not path.is_file():
             raise InputError(f"the run holds no {name}", path=self.path, fix="evaluate anew")
         try:
             with path.open("rb") as stream:
-                return pd.read_parquet(stream)
-        except (OSError, ValueError) as error:
+                yield stream
+        except InputError:
+            raise
+        except (OSError, ValueError, ArrowException) as error:
             raise InputError(f"cannot be read: {error}", path=path, fix="evaluate anew") from error
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    """Pass on what the rules of a run directory refuse, as bad input of a command."""
+    from reports.faults import InputError as RefusedError
+
+    try:
+        yield
+    except RefusedError as error:
+        raise InputError(str(error)) from error
 
 
 def find_run(name: str) -> RecordedRun:

@@ -20,6 +20,7 @@ from typing import Any
 import yaml
 from pydantic import Field, ValidationError
 
+from experiments.shown import print_text, say
 from retriever.config import Record
 from retriever.files import InputError, write_atomically
 from retriever.strict_yaml import read_yaml
@@ -157,24 +158,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         table = load_table(options.table)
     except InputError as error:
-        print(f"assay: {error}", file=sys.stderr)
+        say(f"assay: {error}")
         return 2
     data = Path(os.environ.get("ASSAY_DATA", "../shared/data"))
     rows = [
         row for row in table.rows if (row.quick or not options.quick) and options.only in row.name
     ]
     if not rows:
-        print(f"assay: {options.table}: no such row", file=sys.stderr)
+        say(f"assay: {options.table}: no such row")
         return 2
     results = []
     for row in rows:
         result = check(row, table.tolerance, data)
         results.append(result)
         if result.not_measured:
-            print(f"{row.name}: not measured: {result.not_measured}", flush=True)
+            print_text(f"{row.name}: not measured: {result.not_measured}")
         for metric, (expected, found, verdict) in result.figures.items():
             shown = "undefined" if found is None else f"{found:.6f}"
-            print(f"{row.name}: {metric} {shown}, expected {expected:.6f}: {verdict}", flush=True)
+            print_text(f"{row.name}: {metric} {shown}, expected {expected:.6f}: {verdict}")
     if options.update:
         done = {id(result.row): result for result in results}
         every = [done.get(id(row), RowResult(row, {})) for row in table.rows]

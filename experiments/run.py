@@ -27,7 +27,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from retriever.files import InputError
+from reports.run_schema import FORMAT
+from retriever.files import InputError, writing
 
 __all__ = [
     "FORMAT",
@@ -39,7 +40,6 @@ __all__ = [
     "write_table",
 ]
 
-FORMAT = 1
 # In the order in which they are put in place.
 FILES = (
     "config.yaml",
@@ -64,11 +64,13 @@ def new_run_folder(path: Path) -> Iterator[Path]:
     """
     refuse_foreign(path)
     target = path.resolve()
-    target.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name[:100]}."))
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(dir=target.parent, prefix=f".{target.name[:100]}."))
     try:
         folder.chmod(0o755)
-        yield folder
+        with writing(target):
+            yield folder
         if not target.exists():
             folder.replace(target)
             return
@@ -106,7 +108,8 @@ def refuse_foreign(path: Path, ours: Collection[str] = FILES) -> None:
 
 def reserve(path: Path) -> Path:
     """Make a new, empty folder at `path`, or at `path-2`, `path-3` where others have come first."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    with writing(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
     number = 1
     while True:
         place = path if number == 1 else path.with_name(f"{path.name}-{number}")
@@ -121,7 +124,8 @@ def reserve(path: Path) -> Path:
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Write one JSON object; NaN and infinity are refused, being no JSON."""
     text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
-    path.write_text(text + "\n", "utf-8")
+    with writing(path):
+        path.write_text(text + "\n", "utf-8")
 
 
 def write_table(path: Path, columns: Mapping[str, Any]) -> None:
@@ -130,7 +134,7 @@ def write_table(path: Path, columns: Mapping[str, Any]) -> None:
     import pyarrow.parquet as pq
 
     # An open file: a bare path could be read as the address of a file system.
-    with path.open("wb") as stream:
+    with writing(path), path.open("wb") as stream:
         pq.write_table(pa.table(dict(columns)), stream, compression="zstd")
 
 

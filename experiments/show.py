@@ -5,28 +5,25 @@ from collections.abc import Mapping
 from typing import Any
 
 from rich import box
-from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from experiments.counting import counted
 from experiments.evaluate import Evaluation
-from experiments.shown import shown_text
+from experiments.screen import Screen, screen
+from reports.shortened import shortened
 
 __all__ = ["print_evaluation", "print_record"]
 
-WIDTH_OFF_TERMINAL = 160
 _MEANINGS = {"route_skipped_collection": " (not in the index)"}
 
 
 def print_evaluation(evaluation: Evaluation) -> None:
     """Print an evaluation to the terminal."""
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=WIDTH_OFF_TERMINAL)
-    print_record(evaluation.record, console, shlex.quote(str(evaluation.path)))
+    print_record(evaluation.record, screen(), shlex.quote(str(evaluation.path)))
 
 
-def print_record(record: Mapping[str, Any], console: Console, run: str = "RUN") -> None:
+def print_record(record: Mapping[str, Any], console: Screen, run: str = "RUN") -> None:
     """Print what run.json says: the figures by query type, and everything that was not plain.
 
     `run` is the run's name on a command line.
@@ -41,18 +38,19 @@ def print_record(record: Mapping[str, Any], console: Console, run: str = "RUN") 
     groups = record["by_type"]
     if len(groups) > 1:
         for group, of_group in groups.items():
-            table.add_row(shown_text(group), str(of_group["queries"]), *_cells(of_group["metrics"]))
+            table.add_row(shortened(group), str(of_group["queries"]), *_cells(of_group["metrics"]))
         table.add_section()
     table.add_row("all", str(record["queries"]), *_cells(record["metrics"]))
     # A line of a table is padded to its width, and the box has an empty first line.
     with console.capture() as captured:
         console.print(table)
     lines = [line.rstrip() for line in captured.get().splitlines()]
-    console.print(shown_text(title))
-    console.out("\n".join(lines).strip("\n"), highlight=False)
+    console.print(title)
+    # What rich wrote holds its own codes alone, which it reads again.
+    console.print(Text.from_ansi("\n".join(lines).strip("\n")), soft_wrap=True)
     for line in _remarks(record, run):
         # The terminal wraps, so that a command can be copied; a recorded picture cannot.
-        console.print(shown_text(line), soft_wrap=not console.record)
+        console.print(line, soft_wrap=not console.record)
 
 
 def _cells(metrics: Mapping[str, Mapping[str, Any]]) -> list[str]:
@@ -100,7 +98,8 @@ def _remarks(record: Mapping[str, Any], run: str) -> list[str]:
     ]
     ignored = record["system"].get("ignored_queries") or []
     if ignored:
-        few = ", ".join(ignored[:5]) + (", …" if len(ignored) > 5 else "")
+        more = ", …" if len(ignored) > 5 else ""
+        few = ", ".join(map(shortened, ignored[:5])) + more
         verbs = "is not judged and was" if len(ignored) == 1 else "are not judged and were"
         remarks.append(f"{counted(len(ignored), 'query')} of the run {verbs} ignored: {few}")
     remarks += [

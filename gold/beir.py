@@ -55,7 +55,8 @@ def write_beir(
             (temporary / "gold.yaml").write_text(_yaml(settings), "utf-8", newline="\n")
         temporary.replace(place)
     except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror}", target) from error
+        fix = "make room there, or name a folder that can be written"
+        raise InputError(f"cannot be written: {error.strerror}", target, fix=fix) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 

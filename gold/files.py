@@ -189,7 +189,9 @@ def write_whole(path: Path, data: bytes) -> None:
         temporary.write_bytes(data)
         temporary.replace(path)
     except OSError as error:
-        fix = "make the folder first" if isinstance(error, FileNotFoundError) else ""
+        fix = "make room there, or name a folder that can be written"
+        if isinstance(error, FileNotFoundError):
+            fix = "make the folder first"
         raise InputError(f"cannot be written: {error.strerror}", path, fix=fix) from error
     finally:
         with contextlib.suppress(OSError):  # gone already where the rename succeeded

@@ -7,12 +7,15 @@ the five above the gold that got furthest.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from reports.ceiling import stages_of
+from reports.columns import ANEW
+from reports.faults import InputError
 from reports.run_directory import CandidateColumns, RunDirectory
 
 __all__ = [
@@ -68,11 +71,17 @@ def read_candidates(run: RunDirectory) -> Candidates:
     with run.candidate_columns() as columns:
         codes, values = columns.coded("query_id")
         query = np.array([row_of.get(value, -1) for value in values], dtype=np.int64)[codes]
+        if -1 in query:
+            stranger = next(value for value in values if value not in row_of)
+            raise InputError(
+                f"query {stranger!r:.80} is not in queries.parquet", path=columns.path, fix=ANEW
+            )
         stages = stages_of(columns.names, "rank:")
         order = columns.ranks("rank:reranked" if "reranked" in stages else "rank:merged")
         gold = columns.flags("gold")
+        if "final" in stages:
+            _refuse_cut_rows(run, query, columns.ranks("rank:final"), columns.path)
         unit, unit_names = columns.coded("document_id" if level == "document" else "chunk_id")
-        order = np.where(query < 0, 0, order)
         rows, place = choose(query, unit, order, gold)
 
         ranks = {stage: columns.ranks(f"rank:{stage}") for stage in stages}
@@ -94,6 +103,13 @@ def read_candidates(run: RunDirectory) -> Candidates:
             gold_unit=[unit_names[code] for code in gold_unit],
             gold_ranks=gold_ranks,
         )
+
+
+def _refuse_cut_rows(run: RunDirectory, query: Integers, final: Integers, file: Path) -> None:
+    """Refuse a table with fewer units for a query than the query table says it retrieved."""
+    span = int(final.max(initial=0)) + 1
+    units = np.unique((query * span + final)[final > 0]) // span
+    run.check_retrieved(np.bincount(units, minlength=len(run.queries)), file)
 
 
 def choose(

@@ -297,6 +297,8 @@ def _imported(run: RunDirectory, chunks: _Chunks) -> dict[str, Any]:
     """Return the first units of an imported ranking: their stages are not known."""
     query_ids = run.queries.column("query_id").to_pylist()
     relevant_from = run.record["gold"].get("relevant_from", 1)
+    held = np.array([len(run.ranking.get(query_id, ())) for query_id in query_ids], dtype=np.int64)
+    run.check_retrieved(held, run.path / "run.trec")
     rows: list[tuple[int, int, str, int]] = []
     for row, query_id in enumerate(query_ids):
         grades = run.judgements.get(query_id, {})

@@ -43,11 +43,14 @@ def headroom_summary(run: RunDirectory) -> dict[str, Any] | None:
 def headroom_by_query(run: RunDirectory) -> dict[str, str]:
     """Return, by query that fails, what weights of tier 2 could do for it, as text."""
     listed = (run.headroom or {}).get("queries", [])
-    return {
-        str(one["query_id"]): _told(one["tier_2"])
-        for one in listed
-        if isinstance(one, dict) and one.get("tier_2")
-    }
+    try:
+        return {str(one["query_id"]): _told(one["tier_2"]) for one in listed if one.get("tier_2")}
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"queries: cannot be read: {error!r}",
+            path=run.path / "headroom.json",
+            fix="compute it anew",
+        ) from error
 
 
 def _told(answer: Mapping[str, Any]) -> str:

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reports.faults import InputError
-from reports.visible import visible
+from reports.visible import visible, visible_json
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -34,11 +34,12 @@ _MARK_WITHIN = 1024
 def embed_json(value: object) -> str:
     """Return JSON that no HTML parser can take for markup, to stand inside a script element.
 
-    Every `<` becomes an escape, so neither `</script` nor `<!--` can occur. NaN and infinity are
-    refused with ValueError, being no JSON.
+    Every `<` becomes an escape, so neither `</script` nor `<!--` can occur, and so does every
+    control character, which a parser may refuse or replace. NaN and infinity are refused with
+    ValueError, being no JSON.
     """
     text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
-    return text.replace("<", "\\u003c")
+    return visible_json(text.replace("<", "\\u003c"))
 
 
 def render_page(
@@ -107,10 +108,21 @@ def refuse_foreign_page(path: Path) -> None:
 def write_page(path: Path, html: str) -> None:
     """Write a page in one step; a page of ours in its place is replaced. Raises InputError."""
     refuse_foreign_page(path)
+    try:
+        _replace(path, html.encode())
+    except OSError as error:
+        raise InputError(
+            f"cannot be written: {error.strerror}",
+            path=path,
+            fix="make room there, or name a folder that can be written",
+        ) from error
+
+
+def _replace(path: Path, content: bytes) -> None:
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:100]}.")
     try:
         with os.fdopen(handle, "wb") as stream:
-            stream.write(html.encode())
+            stream.write(content)
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:

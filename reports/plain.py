@@ -16,6 +16,7 @@ from reports.cells import (
     system_cells,
     verdict,
 )
+from reports.shortened import shorten_words, shortened
 from reports.visible import visible
 
 __all__ = ["to_text"]
@@ -45,7 +46,7 @@ def to_text(comparison: Comparison) -> str:
 
 
 def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> list[str]:
-    lines = [f"{base} against {cut(found['candidate']['label'])}", *found["headline"], ""]
+    lines = [f"{cut(base)} against {cut(found['candidate']['label'])}", *found["headline"], ""]
     head = ["metric", *FIGURE_HEAD, "detectable"]
     rows = [
         [name, *figure_cells(figure), short(found["smallest_detectable"][name])]
@@ -65,7 +66,7 @@ def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> lis
     if found["movers"]:
         rows = [
             [
-                cut(m["query_id"], 48),
+                shortened(m["query_id"], 48),
                 cut(m["text"], 48),
                 short(m["baseline"]),
                 short(m["candidate"]),
@@ -80,18 +81,18 @@ def _text_of(base: str, found: Mapping[str, Any], comparison: Comparison) -> lis
     if causes is not None and "reason" in causes:
         lines += ["", f"causes not tried: {causes['reason']}"]
     elif causes is not None:
-        lines += ["", *causes["summary"], *left_over(causes)]
+        lines += ["", *map(shorten_words, [*causes["summary"], *left_over(causes)])]
     for cell in found["flow"] or []:
         if cell["from"] != cell["to"]:
             lines.append(
                 f"{cell['queries']} from {cell['from']} to {cell['to']}: "
-                f"{cut(', '.join(cell['ids']), 100)}"
+                f"{cut(shorten_words(', '.join(cell['ids'])), 100)}"
             )
     if found["gate"] is not None:
         lines += ["", f"gate {'passed' if found['gate']['passed'] else 'BROKEN'}"]
         for rule in found["gate"]["rules"]:
             word = verdict(rule, "ok", "BROKEN", "not judged")
-            lines.append(f"  {word:<10} {rule['rule']}: {rule['detail']}")
+            lines.append(f"  {word:<10} {rule['rule']}: {shorten_words(rule['detail'])}")
     return [*lines, ""]
 
 

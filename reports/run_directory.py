@@ -16,14 +16,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from reports.columns import ANEW, check_kind, check_names, numbers_of, ranks_of
 from reports.faults import InputError
+from reports.run_schema import check_queries, read_record
 
-__all__ = ["FORMAT", "RunDirectory"]
+__all__ = ["RunDirectory"]
 
-FORMAT = 1
-_REQUIRED = ("created", "kind", "gold", "queries", "unanswered", "unscorable", "metrics")
-_QUERY_COLUMNS = ("query_id", "text", "type", "scorable")
-_ANEW = "evaluate anew"
+_TEXT_COLUMNS = {"chunk_id": "text", "section": "text", "text": "text", "characters": "number"}
 
 
 @dataclass(frozen=True)
@@ -35,28 +34,15 @@ class RunDirectory:
 
     @classmethod
     def open(cls, path: Path) -> "RunDirectory":
-        """Read run.json. Raises InputError where there is none or it is of another format."""
-        file = path / "run.json"
-        record = _read_json(file)
-        if record is None:
+        """Read run.json. Raises InputError where there is none, or it is not what a run has."""
+        try:
+            return cls(path, read_record(path / "run.json"))
+        except (FileNotFoundError, NotADirectoryError) as error:
             raise InputError(
                 "no run directory (it has no run.json)",
                 path=path,
                 fix="give the folder that assay evaluate wrote",
-            )
-        if record.get("format") != FORMAT:
-            found = record.get("format")
-            raise InputError(
-                f"run format {found!r}; this version reads {FORMAT}", path=file, fix=_ANEW
-            )
-        missing = [key for key in _REQUIRED if key not in record]
-        if missing:
-            raise InputError(f"lacks {', '.join(missing)}", path=file, fix=_ANEW)
-        for key in ("gold", "metrics", "classes"):
-            # Only classes may be absent: a run of an earlier version has none.
-            if not isinstance(record.get(key), dict) and (key != "classes" or record.get(key)):
-                raise InputError(f"{key} is no object", path=file, fix=_ANEW)
-        return cls(path, record)
+            ) from error
 
     @property
     def name(self) -> str:
@@ -65,16 +51,33 @@ class RunDirectory:
 
     @cached_property
     def queries(self) -> Any:
-        """queries.parquet, a row a query, as an Arrow table."""
+        """queries.parquet, a row a query, as an Arrow table that agrees with run.json."""
         import pyarrow.parquet as pq
 
         with self._reading("queries.parquet") as file:
             table = pq.read_table(file)
-        missing = [name for name in _QUERY_COLUMNS if name not in table.column_names]
-        if missing:
-            path = self.path / "queries.parquet"
-            raise InputError(f"lacks the columns {', '.join(missing)}", path=path, fix=_ANEW)
+        check_queries(table, self.record, self.path / "queries.parquet")
         return table
+
+    def check_retrieved(self, held: npt.NDArray[np.int64], file: Path) -> None:
+        """Hold how many units a file has of each query, (queries), against the query table.
+
+        Raises InputError naming the first query that lacks some.
+        """
+        if "retrieved" not in self.queries.column_names:
+            return
+        told = numbers_of(self.queries.column("retrieved"), "retrieved", self.path)
+        wanted = np.minimum(np.nan_to_num(told), self.record["depth"])
+        short = np.flatnonzero(held < wanted)
+        if short.size:
+            row = int(short[0])
+            query_id = self.queries.column("query_id")[row].as_py()
+            raise InputError(
+                f"holds {held[row]} units of query {query_id!r:.80}; queries.parquet says "
+                f"{wanted[row]:.0f}",
+                path=file,
+                fix=ANEW,
+            )
 
     @cached_property
     def failures(self) -> Mapping[str, Any] | None:
@@ -96,8 +99,9 @@ class RunDirectory:
         """Offer candidates.parquet, to be read column by column."""
         import pyarrow.parquet as pq
 
-        with self._reading("candidates.parquet") as file, pq.ParquetFile(file) as parquet:
-            yield CandidateColumns(parquet, tuple(parquet.schema_arrow.names))
+        path = self.path / "candidates.parquet"
+        with self._reading(path.name) as file, pq.ParquetFile(file) as parquet:
+            yield CandidateColumns(parquet, tuple(parquet.schema_arrow.names), path)
 
     def texts(self, chunk_ids: Sequence[str]) -> tuple[list[str | None], list[str], list[int]]:
         """Return text, section and full length in characters of chunks; None, "" and 0 if unkept.
@@ -110,8 +114,12 @@ class RunDirectory:
 
         if not (self.path / "texts.parquet").is_file():
             return [None] * len(chunk_ids), [""] * len(chunk_ids), [0] * len(chunk_ids)
-        with self._reading("texts.parquet") as file:
-            table = pq.read_table(file, columns=["chunk_id", "section", "text", "characters"])
+        path = self.path / "texts.parquet"
+        with self._reading(path.name) as file:
+            table = pq.read_table(file)
+        check_names(table.column_names, list(_TEXT_COLUMNS), path)
+        for name, kind in _TEXT_COLUMNS.items():
+            check_kind(table.column(name), name, kind, path)
         rows = pc.index_in(pa.array(chunk_ids, pa.utf8()), table.column("chunk_id"))
         found = table.take(rows)
         return (
@@ -124,15 +132,21 @@ class RunDirectory:
     def judgements(self) -> Mapping[str, Mapping[str, int]]:
         """Grades by query and unit, from qrels.trec; empty where the run holds none."""
         grades: dict[str, dict[str, int]] = {}
-        for query_id, unit, grade in self._trec("qrels.trec", 4, (0, 2, 3)):
-            grades.setdefault(query_id, {})[unit] = int(grade)
+        for line, (query_id, unit, grade) in self._trec("qrels.trec", 4, (0, 2, 3)):
+            try:
+                grades.setdefault(query_id, {})[unit] = int(grade)
+            except ValueError as error:
+                path = self.path / "qrels.trec"
+                raise InputError(
+                    f"{grade!r:.80} is no grade", path=path, line=line, fix=ANEW
+                ) from error
         return grades
 
     @cached_property
     def ranking(self) -> Mapping[str, Sequence[str]]:
         """Units by query, best first, from run.trec; empty where the run holds none."""
         units: dict[str, list[str]] = {}
-        for query_id, unit in self._trec("run.trec", 6, (0, 2)):
+        for _, (query_id, unit) in self._trec("run.trec", 6, (0, 2)):
             units.setdefault(query_id, []).append(unit)
         return units
 
@@ -148,7 +162,7 @@ class RunDirectory:
             return int(yaml.safe_load(file.read_text("utf-8"))["inject"]["rerank_pool"])
         except (OSError, yaml.YAMLError, LookupError, TypeError, ValueError) as error:
             raise InputError(
-                f"names no inject.rerank_pool: {error!r}", path=file, fix=_ANEW
+                f"names no inject.rerank_pool: {error!r}", path=file, fix=ANEW
             ) from error
 
     @property
@@ -158,20 +172,27 @@ class RunDirectory:
         states = [(path.name, path.stat()) for path in files]
         return tuple((name, state.st_mtime_ns, state.st_size) for name, state in states)
 
-    def _trec(self, name: str, width: int, wanted: Sequence[int]) -> Iterator[tuple[str, ...]]:
+    def _trec(
+        self, name: str, width: int, wanted: Sequence[int]
+    ) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Yield line number and wanted fields; nothing where the run holds no such file."""
         path = self.path / name
         if not path.is_file():
             return
-        with path.open(encoding="utf-8") as lines:
+        with path.open("rb") as lines:
             for number, line in enumerate(lines, start=1):
-                fields = line.split()
+                try:
+                    fields = line.decode("utf-8").split()
+                except UnicodeDecodeError as error:
+                    raise InputError("not UTF-8", path=path, line=number, fix=ANEW) from error
                 if len(fields) != width:
                     raise InputError(
-                        f"line {number}: expected {width} columns, got {len(fields)}",
+                        f"expected {width} columns, got {len(fields)}",
                         path=path,
-                        fix=_ANEW,
+                        line=number,
+                        fix=ANEW,
                     )
-                yield tuple(fields[place] for place in wanted)
+                yield number, tuple(fields[place] for place in wanted)
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[Any]:
@@ -180,13 +201,13 @@ class RunDirectory:
 
         path = self.path / name
         if not path.is_file():
-            raise InputError(f"the run holds no {name}", path=self.path, fix=_ANEW)
+            raise InputError(f"the run holds no {name}", path=self.path, fix=ANEW)
         try:
             # An open file: a bare path could be read as the address of a file system.
             with path.open("rb") as file:
                 yield file
         except (OSError, ArrowException) as error:
-            raise InputError(f"cannot be read: {error}", path=path, fix=_ANEW) from error
+            raise InputError(f"cannot be read: {error}", path=path, fix=ANEW) from error
 
 
 @dataclass(frozen=True)
@@ -195,10 +216,12 @@ class CandidateColumns:
 
     _parquet: Any
     names: tuple[str, ...]
+    path: Path
 
     def coded(self, name: str) -> tuple[npt.NDArray[np.int64], list[str]]:
         """Return a text column as codes (rows) and the values they count."""
-        column = self._parquet.read(columns=[name]).column(name)
+        column = self._column(name)
+        check_kind(column, name, "text", self.path, whole=True)
         if not hasattr(column.type, "index_type"):
             column = column.dictionary_encode()
         whole = column.unify_dictionaries().combine_chunks()
@@ -209,18 +232,21 @@ class CandidateColumns:
 
     def ranks(self, name: str) -> npt.NDArray[np.int64]:
         """Return a column of ranks from 1, (rows); 0 where the candidate is not in that list."""
-        column = self._parquet.read(columns=[name]).column(name)
-        return column.fill_null(0).to_numpy().astype(np.int64)  # type: ignore[no-any-return]
+        return ranks_of(self._column(name), name, self.path)
 
     def numbers(self, name: str) -> npt.NDArray[np.float64]:
         """Return a column of scores or terms, (rows); NaN where there is none."""
-        column = self._parquet.read(columns=[name]).column(name)
-        return column.to_numpy().astype(np.float64)  # type: ignore[no-any-return]
+        return numbers_of(self._column(name), name, self.path)
 
     def flags(self, name: str) -> npt.NDArray[np.bool_]:
         """Return a column of yes and no, (rows)."""
-        column = self._parquet.read(columns=[name]).column(name)
-        return column.fill_null(False).to_numpy().astype(np.bool_)  # type: ignore[no-any-return]
+        column = self._column(name)
+        check_kind(column, name, "flag", self.path, whole=True)
+        return column.to_numpy().astype(np.bool_)  # type: ignore[no-any-return]
+
+    def _column(self, name: str) -> Any:
+        check_names(self.names, [name], self.path)
+        return self._parquet.read(columns=[name]).column(name)
 
 
 def _read_json(path: Path) -> Mapping[str, Any] | None:
@@ -230,7 +256,7 @@ def _read_json(path: Path) -> Mapping[str, Any] | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except ValueError as error:
-        raise InputError(f"no JSON: {error}", path=path, fix=_ANEW) from error
+        raise InputError(f"no JSON: {error}", path=path, fix=ANEW) from error
     if not isinstance(value, dict):
-        raise InputError("expected a JSON object", path=path, fix=_ANEW)
+        raise InputError("expected a JSON object", path=path, fix=ANEW)
     return value

@@ -83,7 +83,7 @@ def read_verdicts(run: RunDirectory) -> Verdicts:
         found = listed if listed is not None else _json(run, query_id, own, [])
         causes.append(_causes(run, query_id, found, number))
     evidence = [
-        _json(run, query_id, text, {})
+        _evidence(run, query_id, text)
         for query_id, text in zip(query_ids, column("evidence"), strict=True)
     ]
     return Verdicts(
@@ -110,8 +110,8 @@ def _work_items(run: RunDirectory, query_ids: Sequence[str]) -> list[WorkItem]:
         WorkItem(
             item=str(one.get("item")),
             cause=str(one.get("cause")),
-            rows=[row_of[query_id] for query_id in one.get("queries", []) if query_id in row_of],
-            verified=len(one.get("verified", [])),
+            rows=[row_of[name] for name in _names(run, one, "queries") if name in row_of],
+            verified=len(_names(run, one, "verified")),
         )
         for one in _listed(run, "work_items")
     ]
@@ -126,6 +126,18 @@ def _listed(run: RunDirectory, key: str) -> Sequence[Mapping[str, Any]]:
             f"expected a list of objects as {key}", path=run.path / "failures.json", fix=_AGAIN
         )
     return listed
+
+
+def _names(run: RunDirectory, item: Mapping[str, Any], key: str) -> Sequence[str]:
+    """Return a list of query ids of a work item; empty where it has none."""
+    names = item.get(key, [])
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(
+            f"work_items: expected a list of query ids as {key}",
+            path=run.path / "failures.json",
+            fix=_AGAIN,
+        )
+    return names
 
 
 def _causes(
@@ -148,9 +160,30 @@ def _causes(
         key = (str(one.get("cause")), str(one.get("advice") or ""))
         place = number.setdefault(key, len(number))
         evidence = one.get("evidence") or {}
+        if not isinstance(evidence, dict):
+            raise InputError(
+                f"query {query_id!r:.80}: the evidence of a cause is no object",
+                path=run.path,
+                fix=_AGAIN,
+            )
         told = evidence | {"after the change": replayed} if replayed else evidence
         causes.append((place, status, _short(told)))
     return causes
+
+
+def _evidence(run: RunDirectory, query_id: str, text: str | None) -> Mapping[str, Any]:
+    """Return what a query's row says of it, an object whose plans name their lists."""
+    found = _json(run, query_id, text, {})
+    plans = found.get("plans") or [] if isinstance(found, dict) else None
+    if not isinstance(plans, list) or not all(
+        isinstance(plan, dict) and "list" in plan for plan in plans
+    ):
+        raise InputError(
+            f"query {query_id!r:.80}: evidence is not of its form",
+            path=run.path / "queries.parquet",
+            fix="evaluate anew",
+        )
+    return found  # type: ignore[no-any-return]
 
 
 def _searched(evidence: Any) -> str | None:

@@ -1,15 +1,19 @@
 """Bad input and atomic writes: the manners every file of the retriever keeps."""
 
+import errno
 import json
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["InputError", "read_json_lines", "write_atomically"]
+__all__ = ["InputError", "read_json_lines", "write_atomically", "writing"]
 
 BOM = b"\xef\xbb\xbf"
+# Disk, quota or limit of a file's size used up, or a disk that takes nothing.
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
 
 
 class InputError(ValueError):
@@ -26,6 +30,20 @@ class InputError(ValueError):
         super().__init__(f"{place}{message}" + (f" ({fix})" if fix else ""))
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what a full or read-only disk says within the block into an InputError on `path`.
+
+    Where the error names the file itself, that file is named.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _NO_ROOM:
+            raise
+        raise _unwritable(Path(error.filename) if error.filename else path, error) from error
+
+
 def write_atomically(path: Path, content: bytes) -> None:
     """Replace `path` by `content` so that a reader sees the old file or the new one.
 
@@ -34,11 +52,15 @@ def write_atomically(path: Path, content: bytes) -> None:
     try:
         _replace(path, content)
     except OSError as error:
-        raise InputError(
-            f"cannot be written: {error.strerror}",
-            path=path,
-            fix="make room there, or name a folder that can be written",
-        ) from error
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"cannot be written: {error.strerror}",
+        path=path,
+        fix="make room there, or name a folder that can be written",
+    )
 
 
 def _replace(path: Path, content: bytes) -> None:

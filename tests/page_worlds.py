@@ -164,6 +164,7 @@ def write_imported(
     (folder / "run.trec").write_text("".join(lines))
     metric = np.array([float(bool(r) and r <= 5) for r in ranks])
     record = _record("2026-01-01T00:00:00+00:00", metric, [("ok", None)] * len(ids))
+    record["metrics"] = {"hit@5": record["metrics"]["hit@5"]}
     record |= {"kind": "imported", "system": {"name": "theirs"}, "index": None, "config": None}
     (folder / "run.json").write_text(json.dumps(record | {"classes": None, "latency_ms": None}))
     return folder
@@ -223,7 +224,7 @@ def _record(created: str, metric: Any, kinds: Sequence[tuple[str, str | None]]) 
         "queries": len(metric),
         "undefined": 0,
     }
-    metrics = {"hit@5": figure, "ndcg@10": {**figure, "undefined": 2}}
+    metrics = {"hit@5": figure, "ndcg@10": figure}
     names = [name for name, _ in kinds]
     return {
         "format": 1,

@@ -7,7 +7,7 @@ import typer
 from experiments.commands.opening import vector_cache
 from experiments.commands.options import Json
 from experiments.commands.plain_help import Commands
-from experiments.commands.terminal import print_json
+from experiments.commands.terminal import print_json, print_text
 from experiments.counting import counted
 
 app = Commands(help="Look at the cache of model outputs, and prune it.", no_args_is_help=True)
@@ -23,10 +23,10 @@ def stats(as_json: Json = False) -> None:
         print_json(found)
         return
     for one in found["models"]:
-        typer.echo(
+        print_text(
             f"{one['file']}: {counted(one['entries'], 'entry')}, {one['bytes'] / 2**20:.1f} MB"
         )
-    typer.echo(f"{found['folder']}: {found['bytes'] / 2**20:.1f} MB")
+    print_text(f"{found['folder']}: {found['bytes'] / 2**20:.1f} MB")
 
 
 @app.command("prune")
@@ -44,6 +44,6 @@ def prune(
         print_json({"removed": removed})
         return
     for one in removed:
-        typer.echo(f"removed {one['file']}: {one['bytes'] / 2**20:.1f} MB")
+        print_text(f"removed {one['file']}: {one['bytes'] / 2**20:.1f} MB")
     if not removed:
-        typer.echo("nothing to remove")
+        print_text("nothing to remove")

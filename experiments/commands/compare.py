@@ -7,7 +7,7 @@ import typer
 
 from experiments.commands.opening import found_or_made, refuse_absent_runs
 from experiments.commands.options import NEGATIVE, Json
-from experiments.commands.terminal import phase, print_json, waiting
+from experiments.commands.terminal import phase, print_json, print_text, waiting
 from experiments.counting import counted
 
 if TYPE_CHECKING:
@@ -212,5 +212,5 @@ def _show(made: dict[str, Any], folder: Path, as_json: bool) -> None:
         return
     from reports.plain import to_text
 
-    typer.echo(to_text(made))
-    typer.echo(f"comparison: {folder} ({', '.join(p.name for p in sorted(folder.iterdir()))})")
+    print_text(to_text(made))
+    print_text(f"comparison: {folder} ({', '.join(p.name for p in sorted(folder.iterdir()))})")

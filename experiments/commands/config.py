@@ -8,7 +8,7 @@ import typer
 from experiments.commands.opening import config_from
 from experiments.commands.options import Config, Json, Sets
 from experiments.commands.plain_help import Commands
-from experiments.commands.terminal import print_json
+from experiments.commands.terminal import print_json, print_text
 
 app = Commands(help="Show, compare and check configurations.", no_args_is_help=True)
 
@@ -26,10 +26,10 @@ def show(config: Config = None, sets: Sets = None, as_json: Json = False) -> Non
         whole = loaded.model_dump(mode="json")
         print_json({"fingerprint": in_force.fingerprint, "config": whole, "in_force": held})
         return
-    typer.echo(f"# fingerprint {in_force.fingerprint}")
+    print_text(f"# fingerprint {in_force.fingerprint}")
     for path, holds in held.items():
-        typer.echo(f"# {path}: null is {holds} with the models {loaded.models}")
-    typer.echo(loaded.to_yaml(), nl=False)
+        print_text(f"# {path}: null is {holds} with the models {loaded.models}")
+    print_text(loaded.to_yaml().rstrip())
 
 
 @app.command("diff")
@@ -59,9 +59,9 @@ def diff(
         before, after = (
             json.dumps(held.value) + (" (default)" if held.is_default else "") for held in both
         )
-        typer.echo(f"{path}: {before} -> {after}")
+        print_text(f"{path}: {before} -> {after}")
     if not found:
-        typer.echo("no difference")
+        print_text("no difference")
 
 
 @app.command("validate")
@@ -73,4 +73,4 @@ def validate(
 
     for file in files:
         fingerprint = resolved(config_from(file, None)).fingerprint
-        typer.echo(f"{file}: ok, fingerprint {fingerprint[:16]}")
+        print_text(f"{file}: ok, fingerprint {fingerprint[:16]}")

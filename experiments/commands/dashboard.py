@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from experiments.commands.terminal import say
+from experiments.commands.terminal import print_text, say
 
 PORT = 8400
 
@@ -47,4 +47,4 @@ def dashboard(
 
     html = page_of([find_run(name).path for name in runs])
     write_page(out, html)
-    typer.echo(f"page: {out}")
+    print_text(f"page: {out}")

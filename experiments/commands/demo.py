@@ -9,6 +9,7 @@ import typer
 from experiments.commands.evaluate import evaluate
 from experiments.commands.gold import validate
 from experiments.commands.opening import config_from, new_run
+from experiments.commands.terminal import print_text
 
 
 def demo(
@@ -27,11 +28,11 @@ def demo(
     page = place.with_name(f"{place.name}.html")
     if page.parent.is_dir():
         refuse_foreign_page(page)
-    typer.echo(f"1. Checking the gold set: assay gold validate {shown}")
+    print_text(f"1. Checking the gold set: assay gold validate {shown}")
     validate(folder)
     command = f"assay evaluate {shown} --config {os.path.relpath(every)}"
-    typer.echo(f"\n2. Indexing, searching and scoring, every stage on: {command}")
+    print_text(f"\n2. Indexing, searching and scoring, every stage on: {command}")
     evaluate(folder, config=str(every), out=run)
-    typer.echo("\n3. Showing every query and why it fails: assay dashboard RUN -o PAGE")
+    print_text("\n3. Showing every query and why it fails: assay dashboard RUN -o PAGE")
     write_page(page, dashboard([run]))
-    typer.echo(f"page: {page}")
+    print_text(f"page: {page}")

@@ -8,7 +8,7 @@ import typer
 
 from experiments.commands.opening import config_for_index, config_from, new_run, vector_cache
 from experiments.commands.options import Config, Json, Sets
-from experiments.commands.terminal import phase, print_json, progress_bars, say, warm_up
+from experiments.commands.terminal import phase, print_json, print_text, progress_bars, say, warm_up
 
 if TYPE_CHECKING:
     from experiments.evaluate import Evaluation
@@ -85,11 +85,11 @@ def evaluate(
     from experiments.show import print_evaluation
 
     print_evaluation(evaluation)
-    typer.echo(f"run: {evaluation.path}")
+    print_text(f"run: {evaluation.path}")
     if tracked:
-        typer.echo(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
+        print_text(f"tracked as {tracked['run_id']}; open it with: {tracked['open']}")
         for what, names in tracked["skipped"].items():
-            typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
+            print_text(f"not tracked as such, {what}: {', '.join(names)}")
 
 
 def _configuration_of(run: Path | None) -> str | None:

@@ -7,8 +7,9 @@ import typer
 
 from experiments.commands.options import NEGATIVE, Json
 from experiments.commands.plain_help import Commands
-from experiments.commands.terminal import print_json, progress_bars
+from experiments.commands.terminal import print_json, print_text, progress_bars
 from experiments.counting import counted
+from reports.shortened import shorten_words, shortened
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,10 +34,11 @@ def validate(
     else:
         for problem in report.problems:
             place = problem.file if problem.line is None else f"{problem.file}:{problem.line}"
-            typer.echo(f"{place}: {problem.severity}: {problem.message} [{problem.code}]")
+            message = shorten_words(problem.message)
+            print_text(f"{place}: {problem.severity}: {message} [{problem.code}]")
         errors = sum(problem.severity == "error" for problem in report.problems)
         warnings = len(report.problems) - errors
-        typer.echo(
+        print_text(
             f"{gold}: {'ok' if report.ok else 'not valid'}, "
             f"{counted(errors, 'error')}, {counted(warnings, 'warning')}"
         )
@@ -57,7 +59,7 @@ def stats(
     else:
         import yaml
 
-        typer.echo(yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True), nl=False)
+        print_text(yaml.safe_dump(dict(found), sort_keys=False, allow_unicode=True).rstrip())
 
 
 @app.command("import")
@@ -133,7 +135,7 @@ def import_(
         return
     _print_import(report)
     if files.is_folder:
-        typer.echo(
+        print_text(
             f"{out / 'corpus.jsonl'}: the {counted(report.documents, 'document')} read of {corpus}"
         )
         show_remarks(counts(remarks, "skipped"), counts(remarks, "cut", "repaired"), remarks)
@@ -165,7 +167,7 @@ def _documents(
 
 def _print_import(report: "ImportReport") -> None:
     counts = ", ".join(f"{count} {state}" for state, count in report.counts.items())
-    typer.echo(
+    print_text(
         f"{report.gold}: {counted(len(report.alignment), 'query')} ({counts}), "
         f"{counted(report.judgements, 'judgement')}, {counted(report.documents, 'document')}"
     )
@@ -174,8 +176,8 @@ def _print_import(report: "ImportReport") -> None:
         ("terms found in no document of their query", report.missing_terms),
     ):
         if missing:
-            typer.echo(f"{what}: {len(missing)}")
+            print_text(f"{what}: {len(missing)}")
         for item, ids in missing.items():
-            typer.echo(f"  {item}: {', '.join(ids)}")
+            print_text(f"  {shortened(item)}: {', '.join(map(shortened, ids))}")
     if report.unused_columns:
-        typer.echo(f"columns that were not used: {', '.join(report.unused_columns)}")
+        print_text(f"columns that were not used: {', '.join(report.unused_columns)}")

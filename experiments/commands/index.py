@@ -9,7 +9,7 @@ import typer
 
 from experiments.commands.opening import config_for_index, config_from, vector_cache
 from experiments.commands.options import Config, Json, Sets
-from experiments.commands.terminal import phase, print_json, progress_bars
+from experiments.commands.terminal import phase, print_json, print_text, progress_bars
 from experiments.counting import counted
 
 if TYPE_CHECKING:
@@ -110,14 +110,14 @@ def _show_build(out: Path, report: "BuildReport", as_json: bool) -> None:
         print_json(summary)
         return
     if not report.built:
-        typer.echo(f"{out} is up to date")
+        print_text(f"{out} is up to date")
     if manifest.sample is not None:
-        typer.echo(
+        print_text(
             f"a sample: {manifest.sample.documents} of "
             f"{counted(manifest.sample.of, 'document')}, "
             "by the hash of their ids"
         )
-    typer.echo(
+    print_text(
         f"{counted(manifest.documents, 'document')}, {counted(manifest.chunks, 'chunk')}; "
         f"vectors: {report.computed} computed, {report.reused} from the cache"
     )
@@ -155,7 +155,7 @@ def _show_estimate(corpus: Path, found: "Estimate", as_json: bool) -> None:
         print_json(summary)
         return
     whole = found.tried_documents == len(reading.documents)
-    typer.echo(
+    print_text(
         f"{counted(len(reading.documents), 'document')}, {'' if whole else 'about '}"
         f"{counted(found.chunks, 'chunk')}; "
         f"about {_minutes(found.minutes)}, {_size(found.index_mb)} of index and "
@@ -167,7 +167,7 @@ def _show_estimate(corpus: Path, found: "Estimate", as_json: bool) -> None:
         else f"{1000 * found.seconds_per_text:.0f} ms a chunk, by {found.timed_texts} of them; "
         f"{100 * found.cached / max(found.vectors, 1):.0f} % of the vectors are in the cache"
     )
-    typer.echo(f"estimated from {counted(found.tried_documents, 'document')}: {speed}")
+    print_text(f"estimated from {counted(found.tried_documents, 'document')}: {speed}")
     show_remarks(skipped, altered, reading.remarks)
 
 
@@ -185,9 +185,9 @@ def show_remarks(
     """Show the counts by reason, then the first files."""
     for what, found in (("skipped", skipped), ("altered", altered)):
         for reason, count in found.items():
-            typer.echo(f"{what}, {reason}: {count}")
+            print_text(f"{what}, {reason}: {count}")
     for remark in remarks[:LISTED]:
         detail = f" ({remark.detail})" if remark.detail else ""
-        typer.echo(f"  {remark.kind} {remark.path}: {remark.reason}{detail}")
+        print_text(f"  {remark.kind} {remark.path}: {remark.reason}{detail}")
     if len(remarks) > LISTED:
-        typer.echo(f"  and {len(remarks) - LISTED} more: --json lists all")
+        print_text(f"  and {len(remarks) - LISTED} more: --json lists all")

@@ -7,6 +7,7 @@ import typer
 from experiments.commands.options import Json
 from experiments.commands.terminal import print_json
 from experiments.counting import counted
+from reports.shortened import shortened
 
 
 def leaderboard(
@@ -22,17 +23,15 @@ def leaderboard(
     if as_json:
         print_json(found)
         return
-    from rich.console import Console
     from rich.table import Table
-    from rich.text import Text
 
-    console = Console(highlight=False)
-    if not console.is_terminal:
-        console = Console(highlight=False, width=160)
+    from experiments.screen import screen
+
+    console = screen()
     for board in found["boards"]:
         runs = counted(board["runs"], "run")
         table = Table(
-            title=Text(f"{board['gold']} ({board['digest'][:12]}), {runs}"),
+            title=f"{shortened(board['gold'])} ({board['digest'][:12]}), {runs}",
             title_justify="left",
             box=None,
         )
@@ -43,6 +42,8 @@ def leaderboard(
         console.print(table)
         if board["runs"] > len(board["rows"]):
             console.print(f"{counted(board['runs'] - len(board['rows']), 'more run')}: --most")
+    if not found["boards"]:
+        console.print(f"no run has a figure of {found['metric']}")
     for reason, count in found["left_out"].items():
         console.print(f"{counted(count, 'run')} left out: {reason}")
 
@@ -52,7 +53,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [
         str(row["rank"]),
         f"{row['value']:.4f}",
-        f"{row['name']}{aliases}",
+        f"{shortened(row['name'])}{aliases}",
         row["run_id"],
         (row["config"] or row["kind"])[:12],
         row["created"],

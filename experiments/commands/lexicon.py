@@ -7,7 +7,7 @@ import typer
 
 from experiments.commands.options import NEGATIVE, Json
 from experiments.commands.plain_help import Commands
-from experiments.commands.terminal import print_json
+from experiments.commands.terminal import print_json, print_text
 from experiments.counting import counted
 
 if TYPE_CHECKING:
@@ -98,12 +98,12 @@ def build(
     if as_json:
         print_json(found)
         return
-    typer.echo(
+    print_text(
         f"{out}: {counted(found['entities'], 'record')}, {counted(found['terms'], 'term')}, "
         f"{counted(found['drugs'], 'drug')}"
     )
     for reason, count in found["skipped"].items():
-        typer.echo(f"left out, {reason}: {count}")
+        print_text(f"left out, {reason}: {count}")
 
 
 @app.command("prune")
@@ -143,13 +143,13 @@ def prune(
         print_json({"lexicon": str(out), **stats, "dropped": dropped, "removed": removed})
         return
     for item in found.dropped[:SHOWN]:
-        typer.echo(
+        print_text(
             f"dropped {item.term!r}: {item.correct} of {item.occurrences} right "
             f"({', '.join(item.entity_ids)})"
         )
     if len(found.dropped) > SHOWN:
-        typer.echo(f"and {len(found.dropped) - SHOWN} more: --json lists all")
-    typer.echo(
+        print_text(f"and {len(found.dropped) - SHOWN} more: --json lists all")
+    print_text(
         f"{out}: {counted(len(found.lexicon), 'record')}; {counted(len(found.dropped), 'term')} "
         f"dropped (precision below {below:g}, seen {counted(occurrences, 'time')} or more), "
         f"{counted(len(found.removed), 'record')} left without a name"
@@ -167,7 +167,7 @@ def stats(lexicon: Lexicon = None, overlays: Overlays = None, as_json: Json = Fa
         return
     import yaml
 
-    typer.echo(yaml.safe_dump(found, sort_keys=False, allow_unicode=True), nl=False)
+    print_text(yaml.safe_dump(found, sort_keys=False, allow_unicode=True).rstrip())
 
 
 @app.command("show")
@@ -191,9 +191,9 @@ def show(
         import yaml
 
         plain = [{k: list(v) if isinstance(v, tuple) else v for k, v in r.items()} for r in records]
-        typer.echo(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True), nl=False)
+        print_text(yaml.safe_dump(plain, sort_keys=False, allow_unicode=True).rstrip())
     else:
-        typer.echo(f"{term!r} is no term of the lexicon; assay link finds what is near it")
+        print_text(f"{term!r} is no term of the lexicon; assay link finds what is near it")
     if not records:
         raise typer.Exit(NEGATIVE)
 

@@ -9,7 +9,8 @@ import typer
 
 from experiments.commands.opening import config_from
 from experiments.commands.options import Config, Json, Sets
-from experiments.commands.terminal import print_json
+from experiments.commands.terminal import print_json, print_text
+from reports.shortened import shortened
 
 if TYPE_CHECKING:
     from retriever.biomed.linking import Linked, Mention
@@ -123,14 +124,14 @@ def _shown(answer: "Linked", k: int) -> dict[str, Any]:
 
 
 def _print(answer: "Linked", k: int) -> None:
-    typer.echo(f"{answer.mention}: {answer.entity_id or 'NIL'}")
+    print_text(f"{shortened(answer.mention)}: {answer.entity_id or 'NIL'}")
     for rank, candidate in enumerate(answer.candidates[:k], start=1):
-        term = "" if candidate.term == candidate.name else f" as {candidate.term!r}"
+        term = "" if candidate.term == candidate.name else f" as {shortened(candidate.term)!r}"
         score = "" if candidate.bm25 is None else f", bm25 {candidate.bm25:.2f}"
         score += "" if candidate.logit is None else f", logit {candidate.logit:.2f}"
-        typer.echo(
-            f"{rank:>3}. {candidate.entity_id}  {candidate.name}{term}  [{candidate.way}, "
-            f"similarity {candidate.similarity:.2f}{score}]"
+        print_text(
+            f"{rank:>3}. {candidate.entity_id}  {shortened(candidate.name)}{term}  "
+            f"[{candidate.way}, similarity {candidate.similarity:.2f}{score}]"
         )
     if not answer.candidates:
-        typer.echo("     no candidate")
+        print_text("     no candidate")

@@ -7,7 +7,7 @@ import typer
 
 from experiments.commands.opening import found_or_made, refuse_absent_runs
 from experiments.commands.options import Json
-from experiments.commands.terminal import print_json
+from experiments.commands.terminal import print_json, print_text
 from experiments.counting import counted
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ def power(
     if as_json:
         print_json(found)
         return
-    typer.echo(f"{judged.name} {judged.split}: {counted(found['queries'], 'scorable query')}")
-    typer.echo(
+    print_text(f"{judged.name} {judged.split}: {counted(found['queries'], 'scorable query')}")
+    print_text(
         f"smallest p any outcome can reach: {found['smallest_p']:.2g} "
         f"(exact tests of 0/1 metrics: {found['smallest_p_rate']:.2g})"
     )
@@ -65,8 +65,8 @@ def power(
         seen = "" if least is None else f"detects {least:.4f} at 80 %"
         if least is None:
             seen = f"{has} can show nothing, however large"
-        typer.echo(f"{name}: {seen}; {difference:g} needs {needed}")
-        typer.echo(f"  spread: {row['basis']}")
+        print_text(f"{name}: {seen}; {difference:g} needs {needed}")
+        print_text(f"  spread: {row['basis']}")
 
 
 def _resolved(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from experiments.commands.options import NEGATIVE, Json
-from experiments.commands.terminal import print_json, say
+from experiments.commands.terminal import print_json, print_text, say
 
 if TYPE_CHECKING:
     from experiments.recorded import RecordedRun
@@ -130,18 +130,19 @@ def _run_id(name: str, found: "RecordedRun") -> str | None:
 
 def _print(summary: dict[str, Any]) -> None:
     from reports.cells import verdict
+    from reports.shortened import shorten_words
 
     done = summary["promoted"]
     for rule in (summary["gate"] or {"rules": []})["rules"]:
         word = verdict(rule, "ok", "BROKEN", "not judged")
-        typer.echo(f"{word:<10} {rule['rule']}: {rule['detail']}")
+        print_text(f"{word:<10} {rule['rule']}: {shorten_words(rule['detail'])}")
     for line in _headline(summary):
-        typer.echo(line)
+        print_text(line)
     if done is None:
-        typer.echo(f"not promoted: {summary['alias']} stays where it was")
+        print_text(f"not promoted: {summary['alias']} stays where it was")
         return
-    typer.echo(f"{summary['alias']} is version {done['version']} of the model {done['model']}")
-    typer.echo(f"load it with: {done['load']}")
+    print_text(f"{summary['alias']} is version {done['version']} of the model {done['model']}")
+    print_text(f"load it with: {done['load']}")
 
 
 def _headline(summary: dict[str, Any]) -> list[str]:

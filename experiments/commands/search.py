@@ -7,7 +7,8 @@ import typer
 
 from experiments.commands.opening import open_retriever
 from experiments.commands.options import Config, Json, Sets
-from experiments.commands.terminal import print_json, say
+from experiments.commands.terminal import print_json, print_text, say
+from reports.shortened import shortened
 
 
 def search(
@@ -54,18 +55,19 @@ def search(
         from experiments.explained import explained_lines
 
         for line in explained_lines(found):
-            typer.echo(line)
+            print_text(line)
 
 
 def _print_hits(found: dict[str, Any]) -> None:
     for hit in found["results"]:
-        typer.echo(
-            f"{hit['rank']:>3}. {hit['document_id']}  {hit['score']:.6f}  [{hit['chunk_id']}]"
+        print_text(
+            f"{hit['rank']:>3}. {shortened(hit['document_id'])}  {hit['score']:.6f}  "
+            f"[{shortened(hit['chunk_id'])}]"
         )
         text = " ".join(hit["text"].split())
-        typer.echo(f"     {text[:200]}{'…' if len(text) > 200 else ''}")
+        print_text(f"     {text[:200]}{'…' if len(text) > 200 else ''}")
     if not found["results"]:
-        typer.echo("nothing found")
+        print_text("nothing found")
     from retriever.types import FALLBACKS
 
     for event in found["audit"]:

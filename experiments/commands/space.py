@@ -8,7 +8,7 @@ import typer
 from experiments.commands.opening import config_from
 from experiments.commands.options import BAD_INPUT, Config, Json, Sets
 from experiments.commands.plain_help import Commands
-from experiments.commands.terminal import print_json, say
+from experiments.commands.terminal import print_json, print_text, say
 from experiments.counting import counted
 
 app = Commands(help="Show and check the spaces of a sweep.", no_args_is_help=True)
@@ -27,8 +27,8 @@ def show(space: Source = "default", as_json: Json = False) -> None:
         return
     import yaml
 
-    typer.echo(f"# {counted(len(found.parameters), 'parameter')}, digest {found.digest[:16]}")
-    typer.echo(yaml.safe_dump(found.to_json(), sort_keys=False, allow_unicode=True), nl=False)
+    print_text(f"# {counted(len(found.parameters), 'parameter')}, digest {found.digest[:16]}")
+    print_text(yaml.safe_dump(found.to_json(), sort_keys=False, allow_unicode=True).rstrip())
 
 
 @app.command("validate")
@@ -58,8 +58,8 @@ def validate(
         raise typer.Exit(BAD_INPUT)
     if as_json:
         return
-    typer.echo(
+    print_text(
         f"{space}: ok, {counted(len(found.parameters), 'parameter')}, digest {found.digest[:16]}"
     )
     for path, value in outside.items():
-        typer.echo(f"{path}: the configuration's {value!r} lies outside the range")
+        print_text(f"{path}: the configuration's {value!r} lies outside the range")

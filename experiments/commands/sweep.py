@@ -14,6 +14,7 @@ from experiments.commands.sweep_terminal import show_sweep, trial_progress
 from experiments.commands.terminal import (
     phase,
     print_json,
+    print_text,
     progress_bars,
     say,
     warm_up,
@@ -188,16 +189,16 @@ def run(
         return
     show_sweep(found)
     if verified is not None:
-        typer.echo(f"memo: {verified['words']}")
-    typer.echo(f"report: {folder / PAGE}")
+        print_text(f"memo: {verified['words']}")
+    print_text(f"report: {folder / PAGE}")
     if tracked:
         said = f"tracked as {tracked['run_id']}"
         if tracked["reused"]:
             said = f"tracked already as {tracked['run_id']}, nothing new is logged"
-        typer.echo(f"{said}; open it with: {tracked['open']}")
-        typer.echo(f"the model: {tracked['load']}")
+        print_text(f"{said}; open it with: {tracked['open']}")
+        print_text(f"the model: {tracked['load']}")
         for what, names in tracked["skipped"].items():
-            typer.echo(f"not tracked as such, {what}: {', '.join(names)}")
+            print_text(f"not tracked as such, {what}: {', '.join(names)}")
 
 
 @app.command("report")
@@ -213,7 +214,7 @@ def report(
     """Write the page of a sweep anew; nothing is searched, only the folder is read."""
     place = out or sweep / PAGE
     _write_report(sweep, place)
-    typer.echo(f"page: {place}")
+    print_text(f"page: {place}")
 
 
 @app.command("worker")

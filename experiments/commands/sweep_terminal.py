@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from experiments.commands.terminal import Lines, say
+from experiments.commands.terminal import Lines, print_text, say
 from experiments.counting import counted
 from reports.conditional import conditional_in_words
 
@@ -30,16 +28,16 @@ def show_sweep(found: "Sweep") -> None:
         if record["folds"]
         else ""
     )
-    typer.echo(
+    print_text(
         f"{counted(record['finished'], 'trial')} finished, {record['unique']} distinct, "
         f"{record['failed']} failed{searches}"
     )
-    typer.echo(
+    print_text(
         f"{counted(len(record['parameters_swept']), 'parameter')} swept, of which "
         f"{conditional_in_words(record['conditional'])}"
     )
     if record["inert"]:
-        typer.echo(
+        print_text(
             f"inert: {counted(len(record['inert']), 'parameter')}, each with its reason in "
             f"{found.path / 'sweep.json'} and on the page"
         )
@@ -47,12 +45,12 @@ def show_sweep(found: "Sweep") -> None:
     for part in ("train", "validation", "test"):
         figures = record[part]
         chosen = "chosen by the folds" if record["folds"] and part == "test" else "chosen"
-        typer.echo(
+        print_text(
             f"{part:<10} {counted(figures['queries'], 'query'):>13}  {name} default "
             f"{figures['default']:.4f}  {chosen} {figures['chosen']:.4f}"
         )
     if record["folds"]:
-        typer.echo(
+        print_text(
             f"test: every query, each judged with what the other folds chose ({record['folds']} "
             "folds); train and validation: all queries divided once more, for the configuration "
             "given out"
@@ -62,23 +60,23 @@ def show_sweep(found: "Sweep") -> None:
     if record["pareto"]:
         _show_front(record)
     for failure in record["failures"][:FAULTS_SHOWN]:
-        typer.echo(f"failed: {counted(len(failure['trials']), 'trial')}: {failure['reason']}")
+        print_text(f"failed: {counted(len(failure['trials']), 'trial')}: {failure['reason']}")
     gap, on_test = record["overfit_gap"], record["test"]["difference"]
     where = "the folds' train" if record["folds"] else "train"
-    typer.echo(
+    print_text(
         f"gained on train and not on test: {gap:+.4f} ({where} {gap + on_test:+.4f}, test "
         f"{on_test:+.4f})"
     )
-    typer.echo(f"verdict: {record['verdict_in_words']}")
+    print_text(f"verdict: {record['verdict_in_words']}")
     best = record["best"]
     if best["changed"]:
-        typer.echo(f"chosen: {best['name']}, {name} on train {best['train']:.4f}")
+        print_text(f"chosen: {best['name']}, {name} on train {best['train']:.4f}")
     if best["changed"] and record["verdict"] == "better":
-        typer.echo(f"best configuration: {best['config']}")
+        print_text(f"best configuration: {best['config']}")
     elif best["changed"]:
-        typer.echo(f"chosen, and not shown to be better than the default: {best['config']}")
+        print_text(f"chosen, and not shown to be better than the default: {best['config']}")
     else:
-        typer.echo(f"the default was kept, nothing is changed: {best['config']}")
+        print_text(f"the default was kept, nothing is changed: {best['config']}")
     _show_changes(best)
 
 
@@ -86,10 +84,10 @@ def _show_changes(best: Mapping[str, Any]) -> None:
     """Print what the chosen configuration changes, the default's values beside its own."""
     if not best["differences"]:
         return
-    typer.echo("changed:")
+    print_text("changed:")
     for path, values in best["differences"].items():
         default, chosen = (json.dumps(values[one]) for one in ("default", "chosen"))
-        typer.echo(f"  {path}: {default} -> {chosen}")
+        print_text(f"  {path}: {default} -> {chosen}")
 
 
 def _trial_lines(trials: int) -> Any:
@@ -109,10 +107,10 @@ def _trial_lines(trials: int) -> Any:
 def _show_objectives(record: Mapping[str, Any]) -> None:
     """Print what both configurations score on test by every objective."""
     first = record["objective"][0]
-    typer.echo(f"chosen by {first}, which the verdict is of; on test, without a verdict:")
+    print_text(f"chosen by {first}, which the verdict is of; on test, without a verdict:")
     for name, one in record["objectives"].items():
         if name != first:
-            typer.echo(
+            print_text(
                 f"  {name}: default {one['default']:.4f}  chosen {one['chosen']:.4f}  "
                 f"{one['difference']:+.4f}"
             )
@@ -123,16 +121,16 @@ def _show_front(record: Mapping[str, Any]) -> None:
     front = sorted(record["pareto"], key=lambda one: [-value for value in one["values"]])
     best = record["best"]
     on_front = best["is_trial"] and best["trial"] in {one["trial"] for one in front}
-    typer.echo(
+    print_text(
         f"front on train: {counted(len(front), 'trial')} ({', '.join(record['objective'])}); "
         f"the chosen, {best['name']}, is {'' if on_front else 'not '}one of them"
     )
     for one in front[:FRONT_SHOWN]:
         values = "  ".join(f"{value:.4f}" for value in one["values"])
         chosen = "  chosen" if on_front and one["trial"] == best["trial"] else ""
-        typer.echo(f"  trial {one['trial']:>4}  {values}{chosen}")
+        print_text(f"  trial {one['trial']:>4}  {values}{chosen}")
     if len(front) > FRONT_SHOWN:
-        typer.echo(f"  and {len(front) - FRONT_SHOWN} more in sweep.json and on the page")
+        print_text(f"  and {len(front) - FRONT_SHOWN} more in sweep.json and on the page")
 
 
 @contextmanager
@@ -141,12 +139,13 @@ def trial_progress(trials: int, quiet: bool) -> Iterator[Any]:
     if quiet or not sys.stderr.isatty():
         yield (lambda counts, best: None) if quiet else _trial_lines(trials)
         return
-    from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
     from rich.progress import TimeRemainingColumn as Left
 
+    from experiments.screen import screen
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), Left())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    with Progress(*columns, console=screen(stderr=True), transient=True) as bars:
         task = bars.add_task("trials", total=trials)
         begin, first = time.monotonic(), -1
 

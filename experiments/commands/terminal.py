@@ -4,30 +4,24 @@ On a terminal progress is bars; off one, in a log, it is plain lines: one when a
 for a long one what is done every half minute.
 """
 
-import json
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import typer
+from experiments.shown import print_json, print_text, say
 
-from reports.visible import visible
-
-__all__ = ["Lines", "phase", "print_json", "progress_bars", "say", "waiting", "warm_up"]
-
-
-def print_json(value: object) -> None:
-    """Print one JSON object; NaN and infinity are refused, being no JSON."""
-    text = json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
-    # JSON has an escape of its own for what commands a terminal.
-    typer.echo("".join(c if c == "\n" or visible(c) == c else f"\\u{ord(c):04x}" for c in text))
-
-
-def say(text: str) -> None:
-    """Print a remark on stderr."""
-    typer.echo(visible(text), err=True)
+__all__ = [
+    "Lines",
+    "phase",
+    "print_json",
+    "print_text",
+    "progress_bars",
+    "say",
+    "waiting",
+    "warm_up",
+]
 
 
 def phase(text: str, quiet: bool) -> None:
@@ -69,9 +63,9 @@ def waiting(text: str, quiet: bool) -> Iterator[None]:
         phase(text, quiet)
         yield
         return
-    from rich.console import Console
+    from experiments.screen import screen
 
-    with Console(stderr=True).status(text):
+    with screen(stderr=True).status(text):
         yield
 
 
@@ -81,7 +75,6 @@ def progress_bars(quiet: bool) -> Iterator[Any]:
     if quiet or not sys.stderr.isatty():
         yield (lambda stage, total, done: None) if quiet else Lines()
         return
-    from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
@@ -90,12 +83,14 @@ def progress_bars(quiet: bool) -> Iterator[Any]:
         TimeRemainingColumn,
     )
 
+    from experiments.screen import screen
+
     bars = Progress(
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=screen(stderr=True),
         transient=True,
     )
     tasks: dict[str, Any] = {}

@@ -1,12 +1,13 @@
 """The runs of an MLflow experiment, by gold set, best first."""
 
+import math
 from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
 from experiments.metrics import mlflow_name, parse_measure
 from experiments.tracking.registered import MODEL
-from experiments.tracking.store import default_tracking_uri, open_client
+from experiments.tracking.store import default_tracking_uri, deleted_experiment, open_client
 from retriever.files import InputError
 from retriever.store import store_folder
 
@@ -20,9 +21,9 @@ _KINDS = {"sweep": "sweeps", "trial": "trials of sweeps", "linking": "entity lin
 def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
     """Return a board a gold set (by digest): its runs by falling value, then by run id.
 
-    Equal values share a rank. Runs without the metric, unfinished ones and those of other tools
-    are counted in `left_out`, sweeps and their trials apart. Raises InputError without such an
-    experiment.
+    Equal values share a rank. Runs without the metric or with a value that is no number,
+    unfinished ones and those of other tools are counted in `left_out`, sweeps and their trials
+    apart. Raises InputError without such an experiment.
     """
     measure = parse_measure(metric)
     uri = default_tracking_uri(store_folder())
@@ -30,6 +31,8 @@ def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
     known = client.get_experiment_by_name(experiment)
     if known is None:
         raise InputError(f"no MLflow experiment {experiment!r}", fix="evaluate first, or name it")
+    if known.lifecycle_stage == "deleted":
+        raise deleted_experiment(experiment, known.experiment_id)
     aliases = _aliases(client)
     rows: dict[str, list[dict[str, Any]]] = {}
     names: dict[str, str] = {}
@@ -45,8 +48,11 @@ def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
             elif value is None:
                 kind = _KINDS.get(run.data.tags.get("assay.kind", ""))
                 left_out[f"{kind + ', ' if kind else ''}without {measure}"] += 1
+            elif not math.isfinite(value):
+                left_out[f"{measure} is no number"] += 1
             else:
-                names[digest] = run.data.tags.get("assay.gold", "")
+                # MLflow lists the newest first: a set that was renamed has its last name.
+                names.setdefault(digest, run.data.tags.get("assay.gold", ""))
                 rows.setdefault(digest, []).append(_row(run, value, aliases))
         token = page.token
         if not token:

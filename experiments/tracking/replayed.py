@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from experiments.recorded import RecordedRun
+from experiments.shown import say
 from gold import read_run
 from retriever.files import InputError
 
@@ -141,7 +142,7 @@ def _main() -> int:
     try:
         _replay(Path(model), Path(gold), split, Path(out))
     except InputError as error:
-        print(error, file=sys.stderr)
+        say(str(error))
         return 2
     return 0
 

@@ -3,6 +3,14 @@
 
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
+// Controls and marks that turn the direction of writing are shown as escapes, never followed.
+const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g;
+const escaped = (mark) => {
+  const code = mark.charCodeAt(0).toString(16);
+  return code.length > 2 ? `\\u${code.padStart(4, "0")}` : `\\x${code.padStart(2, "0")}`;
+};
+const visible = (text) => text.replace(UNSEEN, escaped);
+
 // Set attributes and children. Text stays text: strings become text nodes, never markup.
 // `style` is an object of properties, `on...` a listener; null and false leave an attribute out.
 function fill(element, attributes, children) {
@@ -13,11 +21,14 @@ function fill(element, attributes, children) {
     } else if (name.startsWith("on")) {
       element.addEventListener(name.slice(2), value);
     } else {
-      element.setAttribute(name, value === true ? "" : String(value));
+      const text = value === true ? "" : String(value);
+      // What is read is shown safely; an option's value is compared and stays as it is.
+      element.setAttribute(name, name === "title" || name === "aria-label" ? visible(text) : text);
     }
   }
   for (const child of children.flat(Infinity)) {
-    if (child !== null && child !== undefined && child !== false) element.append(child);
+    if (child === null || child === undefined || child === false) continue;
+    element.append(typeof child === "string" ? visible(child) : child);
   }
   return element;
 }

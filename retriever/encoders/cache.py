@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from retriever.encoders.base import Encoder, Spans, Vectors
-from retriever.files import InputError
+from retriever.files import InputError, writing
 from retriever.images import ImageFile
 
 __all__ = ["CachedCrossEncoder", "CachedEncoder", "CrossEncoder", "VectorCache"]
@@ -50,9 +50,18 @@ class VectorCache:
 
     def write(self, items: Sequence[tuple[bytes, bytes]]) -> None:
         """Store all items in one transaction; a key that is there keeps its value."""
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with closing(self._connect()) as connection, connection:
-            connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", items)
+        with writing(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        with closing(self._connect()) as connection:
+            try:
+                with connection:
+                    connection.executemany("INSERT OR IGNORE INTO vectors VALUES (?, ?)", items)
+            except sqlite3.OperationalError as error:
+                raise InputError(
+                    f"cannot be written: {error}",
+                    path=self.path,
+                    fix="make room there, or name another ASSAY_STORE",
+                ) from error
 
     def _connect(self) -> sqlite3.Connection:
         try:
@@ -63,10 +72,11 @@ class VectorCache:
                 "CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, value BLOB NOT NULL)"
             )
         except sqlite3.DatabaseError as error:
+            fix = "delete this file; its vectors are computed anew"
+            if isinstance(error, sqlite3.OperationalError):  # the disk's, not the file's
+                fix = "make room there, or name another ASSAY_STORE"
             raise InputError(
-                f"the vector cache cannot be used: {error}",
-                path=self.path,
-                fix="delete this file; its vectors are computed anew",
+                f"the vector cache cannot be used: {error}", path=self.path, fix=fix
             ) from error
         return connection
 

@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from retriever.config import IndexConfig, Record
-from retriever.files import InputError, write_atomically
+from retriever.files import InputError, write_atomically, writing
 from retriever.index.damage import GENERATION, current_generation, reading
 
 __all__ = ["CollectionRecord", "Manifest", "building", "index_fingerprint", "read_manifest"]
@@ -208,7 +208,8 @@ def building(path: Path) -> Iterator[Generation]:
             folder = path / f"generation-{number}"
             folder.mkdir()
             try:
-                yield Generation(path, folder)
+                with writing(path):
+                    yield Generation(path, folder)
             finally:
                 if current_generation(path) != folder.name:
                     shutil.rmtree(folder, ignore_errors=True)

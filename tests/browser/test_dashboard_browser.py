@@ -55,7 +55,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     write_page(folder / "theirs.html", dashboard([theirs]))
     hostile = write_run(
-        folder / f"{ATTACK.replace('/', '')}", texts={0: ATTACK, 1: "</script>" + ATTACK}
+        folder / f"{ATTACK.replace('/', '')}",
+        texts={0: ATTACK, 1: "</script>" + ATTACK, 2: "a\u202egnp\x9b1m\u2028b"},
     )
     write_page(folder / "hostile.html", dashboard([hostile]))
     return folder
@@ -202,6 +203,8 @@ def test_text_stays_text_when_it_is_markup(visit: Any) -> None:
     page = visit("hostile.html")
     assert page.locator("#query-rows .c-text").nth(0).inner_text() == ATTACK
     assert page.locator("#query-rows .c-text").nth(1).inner_text() == f"</script>{ATTACK}"
+    turned = page.locator("#query-rows .c-text").nth(2).inner_text()
+    assert turned == r"a\u202egnp\x9b1m\u2028b"
     page.locator("#query-rows tr").first.click()
     assert page.locator("dialog h2").inner_text() == ATTACK
     assert page.locator("img").count() == 0

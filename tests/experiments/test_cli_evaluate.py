@@ -9,10 +9,10 @@ import pytest
 import pytrec_eval
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich.console import Console
 from worlds import HashedWords, write_gold
 
 from experiments.evaluate import evaluate, evaluate_run
+from experiments.screen import Screen
 from experiments.show import print_record
 from gold import load, read_run
 from retriever import InputError, Retriever, RetrieverConfig, build_index
@@ -127,7 +127,7 @@ def test_table_names_what_was_not_plain(assay, gold: Path, tmp_path: Path) -> No
     assert "coverage@5: undefined for 1 query," in done.out
     assert f"why: assay diagnose {tmp_path / 'run'}\n" in done.out
     record = json.loads((tmp_path / "run" / "run.json").read_text())
-    written = Console(file=StringIO(), width=160)
+    written = Screen(file=StringIO(), width=160)
     print_record({**record, "classes": {"ok": 3, "ranking_gap": 0}}, written)
     assert "ok 3\n" in written.file.getvalue()  # type: ignore[attr-defined]
     assert "mlflow ui --backend-store-uri sqlite:///" in done.out
@@ -388,7 +388,7 @@ def test_table_has_no_blank_first_line_and_no_trailing_blanks() -> None:
         "fallbacks": {},
         "latency_ms": None,
     }
-    console = Console(highlight=False, width=160, file=StringIO())
+    console = Screen(width=160, file=StringIO())
     print_record(record, console)
     lines = console.file.getvalue().splitlines()  # type: ignore[attr-defined]
     assert lines[0].startswith("g 1 test")

@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from page_worlds import write_imported, write_run
 
@@ -101,6 +103,11 @@ def test_undefined_figures_are_null(tmp_path: Path) -> None:
             "hit@5": {"value": None, "low": None, "high": None, "queries": 0, "undefined": 3}
         }
     }
-    html = dashboard([write_run(tmp_path / "run", record=record)])
+    run = write_run(tmp_path / "run", 3, record=record)
+    table = pq.read_table(run / "queries.parquet")
+    place = table.column_names.index("hit@5")
+    undefined = table.set_column(place, "hit@5", pa.array([None] * 3, pa.float64()))
+    pq.write_table(undefined, run / "queries.parquet")
+    html = dashboard([run])
     assert '"value":null' in html
     assert "NaN" not in html

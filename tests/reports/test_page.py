@@ -63,6 +63,20 @@ def test_data_stays_data_when_text_looks_like_markup(text: str) -> None:
     assert json.loads(found[0]) == [text]
 
 
+@given(VALUES)
+def test_no_control_character_stands_in_the_data_of_a_page(value: object) -> None:
+    text = embed_json(value)
+    assert json.loads(text) == value
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069<]", text)
+
+
+def test_page_can_be_written_when_a_text_is_half_a_pair(tmp_path: Path) -> None:
+    # A JSON escape alone can make one; no encoding can write it.
+    write_page(tmp_path / "p.html", render_page("page.html", title="\ud800", data="\udfff"))
+    data, _ = scripts_of((tmp_path / "p.html").read_text("utf-8"))
+    assert json.loads(data) == "\udfff"
+
+
 def test_title_is_escaped_when_it_holds_markup() -> None:
     html = render_page("page.html", title="<b>&", data=None)
     assert "<title>&lt;b&gt;&amp;</title>" in html

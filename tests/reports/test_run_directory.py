@@ -3,12 +3,14 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from page_worlds import write_imported, write_run
 
+from reports.dashboard import dashboard_data
 from reports.faults import InputError
 from reports.headroom import headroom_by_query, headroom_summary
 from reports.run_directory import RunDirectory
@@ -63,8 +65,86 @@ def test_table_is_refused_when_it_is_damaged(
 
 def test_column_that_is_absent_is_named(run: Path) -> None:
     pq.write_table(pa.table({"query_id": ["q"], "text": ["t"]}), run / "queries.parquet")
-    with pytest.raises(InputError, match="lacks the columns type, scorable"):
+    with pytest.raises(InputError, match="lacks the columns type, critical, scorable"):
         RunDirectory.open(run).queries  # noqa: B018
+
+
+def put(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Table], pa.Table]:
+    """Return a change of one column: of its values to others."""
+
+    def change(table: pa.Table) -> pa.Table:
+        made = pa.array(values(table.column(name).to_pylist()))
+        return table.set_column(table.column_names.index(name), name, made)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "message"),
+    [
+        ("queries", lambda t: t.slice(0, 11), "holds 11 scorable and 0 other queries"),
+        ("queries", put("ndcg@10", lambda v: [*v[:3], 1.5, *v[4:]]), "of query 'q0003' is 1.5"),
+        ("queries", put("hit@5", lambda v: [*v[:3], 0.5, *v[4:]]), "is 0.5, not 0 or 1"),
+        ("queries", put("hit@5", lambda v: [str(x) for x in v]), "hit@5 holds no numbers"),
+        ("queries", put("query_id", lambda v: ["q0001", *v[1:]]), "query 'q0001' stands twice"),
+        ("queries", put("causes", lambda v: [1 for _ in v]), "causes holds no text"),
+        ("queries", put("evidence", lambda v: ["[1]", *v[1:]]), "'q0000': evidence is not of its"),
+        ("queries", put("gold_rank:final", lambda v: [0 for _ in v]), "holds no ranks from 1"),
+        # Query 11 has the rows from 220 on; 19 of its 20 are left.
+        ("candidates", lambda t: t.slice(0, 239), "holds 19 units of query 'q0011'; queries"),
+        ("candidates", lambda t: t.drop_columns("gold"), "lacks the columns gold"),
+        ("candidates", put("gold", lambda v: ["x" for _ in v]), "gold holds no true or false"),
+        ("candidates", put("rank:final", lambda v: [0.5 for _ in v]), "rank:final holds no ranks"),
+        ("candidates", put("score:final", lambda v: ["x" for _ in v]), "score:final holds no num"),
+        ("candidates", put("query_id", lambda v: ["zz", *v[1:]]), "query 'zz' is not in queries"),
+        ("texts", lambda t: t.drop_columns("text"), "lacks the columns text"),
+        ("texts", put("characters", lambda v: ["x" for _ in v]), "characters holds no numbers"),
+    ],
+)
+def test_table_that_was_changed_is_refused(
+    run: Path, file: str, change: Callable[[pa.Table], pa.Table], message: str
+) -> None:
+    place = run / f"{file}.parquet"
+    pq.write_table(change(pq.read_table(place)), place)
+    with pytest.raises(InputError) as refused:
+        dashboard_data([RunDirectory.open(run)])
+    assert str(refused.value).startswith(f"{place}: ")
+    assert message in str(refused.value)
+    assert "anew" in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "message"),
+    [
+        ("run.json", '"unscorable": 0', '"unscorable": -1', "run.json: unscorable: -1"),
+        ("run.json", '"by_type": {', '"by_type": {"x": 1, ', "run.json: by_type.x: 1"),
+        ("run.json", '"p50": 1.5', '"p50": "fast"', "run.json: latency_ms.stages"),
+        ("qrels.trec", "q0001 0", "q0001 0 q0001 0", "qrels.trec:2: expected 4 columns, got 6"),
+        ("qrels.trec", "d000027 2", "d000027 two", "qrels.trec:2: 'two' is no grade"),
+        ("failures.json", "", '{"work_items": [{"queries": 5}]}', "failures.json: work_items: exp"),
+        ("headroom.json", "", '{"queries": [5]}', "headroom.json: "),
+    ],
+)
+def test_file_that_was_changed_is_refused(
+    run: Path, file: str, old: str, new: str, message: str
+) -> None:
+    place = run / file
+    text = place.read_text() if place.exists() else ""
+    assert old in text
+    place.write_text(text.replace(old, new, 1))
+    with pytest.raises(InputError) as refused:
+        dashboard_data([RunDirectory.open(run)])
+    assert message in str(refused.value)
+
+
+def test_imported_ranking_whose_lines_were_cut_is_refused(tmp_path: Path) -> None:
+    run = write_imported(tmp_path / "r", {"q": ["a", "b"]}, {"q": "b"})
+    table = pq.read_table(run / "queries.parquet")
+    pq.write_table(table.append_column("retrieved", pa.array([2])), run / "queries.parquet")
+    assert dashboard_data([RunDirectory.open(run)])
+    (run / "run.trec").write_text("q Q0 a 1 2 x\n")
+    with pytest.raises(InputError, match=r"run\.trec: holds 1 units of query 'q'; .* says 2"):
+        dashboard_data([RunDirectory.open(run)])
 
 
 def test_texts_come_in_the_order_asked_and_absent_ones_are_none(run: Path) -> None:
@@ -79,7 +159,7 @@ def test_texts_come_in_the_order_asked_and_absent_ones_are_none(run: Path) -> No
 
 def test_line_is_named_when_a_trec_file_is_damaged(run: Path) -> None:
     (run / "qrels.trec").write_text("q 0 d 1\nq 0\n")
-    with pytest.raises(InputError, match=r"qrels\.trec: line 2: expected 4 columns, got 2"):
+    with pytest.raises(InputError, match=r"qrels\.trec:2: expected 4 columns, got 2"):
         RunDirectory.open(run).judgements  # noqa: B018
 
 

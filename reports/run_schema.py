@@ -1,6 +1,7 @@
 """What run.json and queries.parquet must hold: a run that was tampered with or cut is refused.
 
-A gate decides by these two files, so they must agree with each other and with themselves: as many
+Whoever reads a run, an experiment or a report, reads it by these rules. A gate decides by these two
+files, so they must agree with each other and with themselves: as many
 queries as were counted, each once, every figure a share, and 0 or 1 where the metric is a rate.
 """
 
@@ -8,28 +9,26 @@ import json
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from experiments.counting import counted
-from experiments.metrics import parse_measure
-from retriever.files import InputError
+from reports.columns import ANEW, check_kind, check_names, numbers_of, ranks_of
+from reports.faults import InputError
+from reports.measure_names import is_key, is_rate
 
-if TYPE_CHECKING:
-    import pandas as pd
+__all__ = ["FORMAT", "check_queries", "read_record"]
 
-__all__ = ["check_queries", "read_record"]
-
-ANEW = "evaluate anew"
+FORMAT = 1
 # Sums of gains may pass 1 by the last bits of a float.
 SLACK = 1e-9
 _SHOWN = 80
 
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1 + SLACK, allow_inf_nan=False)]
+Bound = Annotated[float, Field(ge=-SLACK, le=1 + SLACK, allow_inf_nan=False)]
 
 
 class _Part(BaseModel):
@@ -59,7 +58,20 @@ class _Config(_Part):
 
 class _Figure(_Part):
     value: Share | None
+    low: Bound | None = None
+    high: Bound | None = None
+    queries: Count | None = None
     undefined: Count | None = None
+
+
+class _Group(_Part):
+    queries: Count
+    metrics: Mapping[str, _Figure]
+
+
+class _Latency(_Part):
+    queries: Count
+    stages: Mapping[str, Mapping[str, Annotated[float, Field(ge=0, allow_inf_nan=False)]]]
 
 
 class _Record(_Part):
@@ -80,11 +92,18 @@ class _Record(_Part):
     git_commit: str | None
     identity: Mapping[str, Any] | None = None
     knowledge: Mapping[str, Any] | None = None
-    latency_ms: Mapping[str, Any] | None = None
+    by_type: Mapping[str, _Group] | None = None
+    by_workflow: Mapping[str, _Group] | None = None
+    audit: Mapping[str, Count] | None = None
+    latency_ms: _Latency | None = None
 
 
-def read_record(file: Path, version: int) -> Mapping[str, Any]:
-    """Read run.json. Raises InputError naming the file and the key of the first fault."""
+def read_record(file: Path) -> Mapping[str, Any]:
+    """Read run.json.
+
+    Raises InputError naming the file and the key of the first fault, and FileNotFoundError or
+    NotADirectoryError where there is no such file.
+    """
     try:
         record = json.loads(file.read_text("utf-8"), parse_constant=_no_number, parse_float=_finite)
         json.dumps(record, ensure_ascii=False).encode()  # half a surrogate pair can be escaped
@@ -92,12 +111,14 @@ def read_record(file: Path, version: int) -> Mapping[str, Any]:
         raise InputError("not UTF-8", path=file, fix=ANEW) from error
     except (ValueError, RecursionError) as error:
         raise InputError(f"no JSON: {error}", path=file, fix=ANEW) from error
-    found = record.get("format") if isinstance(record, dict) else None
-    if type(found) is not int or found != version:
+    if not isinstance(record, dict):
+        raise InputError("expected a JSON object", path=file, fix=ANEW)
+    found = record.get("format")
+    if type(found) is not int or found != FORMAT:
         shown = f"{found!r:.{_SHOWN}}"
-        raise InputError(f"run format {shown}; this version reads {version}", path=file, fix=ANEW)
+        raise InputError(f"run format {shown}; this version reads {FORMAT}", path=file, fix=ANEW)
     for key in ("gold", "metrics"):
-        if not isinstance(record.get(key), dict):
+        if key in record and not isinstance(record[key], dict):
             raise InputError(f"{key} is no object", path=file, fix=ANEW)
     try:
         checked = _Record.model_validate(record)
@@ -112,12 +133,13 @@ def read_record(file: Path, version: int) -> Mapping[str, Any]:
 
 
 def _refuse_unknown_metric(name: str, file: Path) -> None:
-    try:
-        known = str(parse_measure(name))
-    except InputError as error:
-        raise InputError(f"metrics: {error}", path=file, fix=ANEW) from error
-    if known != name:
-        raise InputError(f"metrics: {name!r} should be {known}", path=file, fix=ANEW)
+    if is_key(name):
+        return
+    shown = f"{name!r:.{_SHOWN}}"
+    said = f"unknown measure {shown}"
+    if is_key(name.lower()):
+        said = f"{shown} should be {name.lower()}"
+    raise InputError(f"metrics: {said}", path=file, fix=ANEW)
 
 
 def _said(error: ValidationError) -> str:
@@ -140,66 +162,48 @@ def _finite(token: str) -> float:
     return value
 
 
-def check_queries(table: "pd.DataFrame", record: Mapping[str, Any], file: Path) -> None:
-    """Hold the query table against run.json. Raises InputError naming column and query."""
+def check_queries(table: Any, record: Mapping[str, Any], file: Path) -> None:
+    """Hold the query table, an Arrow table, against run.json.
+
+    Raises InputError naming column and query.
+    """
     _check_columns(table, record, file)
-    ids = table["query_id"].tolist()
+    ids: list[str] = table.column("query_id").to_pylist()
     if len(set(ids)) < len(ids):
         seen: set[str] = set()
         twice = next(i for i in ids if i in seen or seen.add(i))  # type: ignore[func-returns-value]
         raise InputError(f"query {twice!r:.{_SHOWN}} stands twice", path=file, fix=ANEW)
-    scorable = table["scorable"].to_numpy(bool)
-    counted, left_out = record["queries"], record["unscorable"]
-    if int(scorable.sum()) != counted or len(ids) != counted + left_out:
+    scorable = np.array(table.column("scorable").to_pylist(), dtype=np.bool_)
+    scored, left_out = record["queries"], record["unscorable"]
+    if int(scorable.sum()) != scored or len(ids) != scored + left_out:
         raise InputError(
             f"holds {int(scorable.sum())} scorable and {int((~scorable).sum())} other queries; "
-            f"run.json says {counted} and {left_out}",
+            f"run.json says {scored} and {left_out}",
             path=file,
             fix=ANEW,
         )
+    judged = [query_id for query_id, counts in zip(ids, scorable, strict=True) if counts]
     for name, figure in record["metrics"].items():
-        _check_figures(
-            name,
-            table[name].to_numpy(np.float64)[scorable],
-            [query_id for query_id, counts in zip(ids, scorable, strict=True) if counts],
-            figure.get("undefined"),
-            file,
-        )
+        values = numbers_of(table.column(name), name, file)[scorable]
+        _check_figures(name, values, judged, figure.get("undefined"), file)
 
 
-def _check_columns(table: "pd.DataFrame", record: Mapping[str, Any], file: Path) -> None:
-    import pandas as pd
-
-    names = [str(name) for name in table.columns]
+def _check_columns(table: Any, record: Mapping[str, Any], file: Path) -> None:
+    names = [str(name) for name in table.column_names]
     needed = ("query_id", "text", "type", "critical", "scorable", *record["metrics"])
-    absent = [name for name in needed if name not in names]
-    if absent:
-        raise InputError(f"lacks the columns {', '.join(absent)}", path=file, fix=ANEW)
-    if len(set(names)) < len(names):
-        raise InputError("a column stands twice", path=file, fix=ANEW)
-
-    def wrong(name: str, expected: str) -> InputError:
-        return InputError(f"the column {name} holds no {expected}", path=file, fix=ANEW)
-
+    check_names(names, needed, file)
     for name in ("query_id", "text"):
-        if not all(isinstance(value, str) for value in table[name]):
-            raise wrong(name, "text in every row")
+        check_kind(table.column(name), name, "text", file, whole=True)
     for name in ("critical", "scorable"):
-        if len(table) and not pd.api.types.is_bool_dtype(table[name]):
-            raise wrong(name, "true or false in every row")
-    for name in ("type", "class", "subclass", "lost_at", "workflow"):
-        if name in names and not all(isinstance(v, str) for v in table[name].dropna()):
-            raise wrong(name, "text")
-    ranks = [name for name in names if name.startswith("gold_rank:")]
-    for name in (*record["metrics"], *ranks):
-        column = table[name]
-        plain = pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_bool_dtype(column)
-        if not plain and not column.isna().all():
-            raise wrong(name, "numbers")
-    for name in ranks:
-        values = table[name].dropna().to_numpy(np.float64)
-        if not np.all((values >= 1) & (values == np.floor(values)) & np.isfinite(values)):
-            raise wrong(name, "ranks from 1")
+        check_kind(table.column(name), name, "flag", file, whole=True)
+    for name in ("type", "class", "subclass", "lost_at", "workflow", "causes", "evidence"):
+        if name in names:
+            check_kind(table.column(name), name, "text", file)
+    for name in names:
+        if name.startswith("gold_rank:") or name == "first_relevant_rank":
+            ranks_of(table.column(name), name, file)
+        elif name.startswith("weight:") or name in ("relevant", "retrieved"):
+            numbers_of(table.column(name), name, file)
 
 
 def _check_figures(
@@ -210,12 +214,12 @@ def _check_figures(
     file: Path,
 ) -> None:
     absent = np.isnan(values)
-    is_rate = parse_measure(name).is_rate
-    within = (values == 0) | (values == 1) if is_rate else (values >= 0) & (values <= 1 + SLACK)
+    rate = is_rate(name)
+    within = (values == 0) | (values == 1) if rate else (values >= 0) & (values <= 1 + SLACK)
     odd = np.flatnonzero(~absent & ~within)
     if odd.size:
         row = int(odd[0])
-        expected = "0 or 1" if is_rate else "from 0 to 1"
+        expected = "0 or 1" if rate else "from 0 to 1"
         raise InputError(
             f"{name} of query {query_ids[row]!r:.{_SHOWN}} is {values[row]:g}, not {expected}",
             path=file,
@@ -223,9 +227,10 @@ def _check_figures(
         )
     if undefined is not None and int(absent.sum()) != undefined:
         many = int(absent.sum())
+        noun = f"{many} {'query' if many == 1 else 'queries'}"
         first = f", first {query_ids[int(absent.argmax())]!r:.{_SHOWN}}" if many else ""
         raise InputError(
-            f"{name} is undefined for {counted(many, 'query')}{first}; run.json says {undefined}",
+            f"{name} is undefined for {noun}{first}; run.json says {undefined}",
             path=file,
             fix=ANEW,
         )
