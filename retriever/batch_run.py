@@ -10,7 +10,7 @@ from retriever.encoders.cache import CachedCrossEncoder, CachedEncoder
 from retriever.files import InputError
 from retriever.images import ImageFile
 from retriever.index.store import Index
-from retriever.memo import Memo, Node, key_of
+from retriever.memo import Asked, Memo, Node, key_of
 from retriever.plugins import Subscribers
 from retriever.stages.recall import Encoded
 from retriever.types import (
@@ -52,6 +52,7 @@ class BatchRun:
         self.encoded: dict[str, Node[Encoded]] = {}
         fingerprint = self.index.manifest.fingerprint
         self.root = Node(key_of("root", VERSION, fingerprint, batch.key), batch.texts)
+        self.asked = memo.asked(self.root.key)
 
     def encoder(self, collection: str) -> CachedEncoder:
         """Return the encoder of a collection; InputError where none serves it."""
@@ -85,11 +86,15 @@ class BatchRun:
     ) -> Node[T]:
         """Run one stage, or take its result from the memo."""
         key = key_of(name, section, *(node.key for node in inputs))
-        return self.timed(timed or name, key, lambda: function(*(node.value for node in inputs)))
+        return self.timed(
+            timed or name, key, lambda: function(*(node.value for node in inputs)), self.asked[name]
+        )
 
-    def timed(self, name: str, key: str, compute: Callable[[], T]) -> Node[T]:
+    def timed(
+        self, name: str, key: str, compute: Callable[[], T], asked: Asked | None = None
+    ) -> Node[T]:
         """Take a result from the memo or compute it, and note the milliseconds under `name`."""
         begin = time.perf_counter()
-        node = self.memo.get(key, compute)
+        node = self.memo.get(key, compute, asked)
         self.timings[name] = self.timings.get(name, 0.0) + 1000 * (time.perf_counter() - begin)
         return node

@@ -416,14 +416,21 @@ def _set_at(values: dict[str, Any], path: str, value: Any) -> None:
             raise InputError(
                 f"{'.'.join(keys[: depth + 1])} is a value and has no {keys[depth + 1]!r} below it"
             )
-        at[key] = at = _shallow(below)
+        if not isinstance(below, _Opened):
+            below = at[key] = _shallow(below)
+        at = below
 
 
-def _shallow(values: BaseModel | Mapping[str, Any]) -> dict[str, Any]:
+class _Opened(dict[str, Any]):
+    """A copy of a section's fields that overrides may write to."""
+
+
+def _shallow(values: BaseModel | Mapping[str, Any]) -> _Opened:
     """Return a section's fields, those below it as they are."""
     if isinstance(values, BaseModel):
-        return {name: getattr(values, name) for name in type(values).model_fields}
-    return dict(values)
+        held = vars(values)
+        return _Opened({name: held[name] for name in type(values).model_fields})
+    return _Opened(values)
 
 
 def _unknown(

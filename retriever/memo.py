@@ -4,18 +4,25 @@ import dataclasses
 import hashlib
 import heapq
 import time
+from collections import defaultdict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-__all__ = ["Memo", "Node", "key_of"]
+__all__ = ["Asked", "Memo", "Node", "key_of"]
 
 T = TypeVar("T")
 
 # What an object costs beside its arrays, roughly.
 OVERHEAD = 64
+
+# A kind of result is kept while one of so many was asked for again.
+TRIED = 16
+# Keys of what was not kept that are remembered for each kind, and batches whose kinds are.
+GONE, BATCHES = 4096, 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +35,10 @@ class Node(Generic[T]):
 
 def key_of(*parts: str | bytes) -> str:
     """Return one key for several: SHA-256 over the parts, each with its length."""
-    digest = hashlib.sha256()
-    for part in parts:
-        content = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
-        digest.update(len(content).to_bytes(8, "little"))
-        digest.update(content)
-    return digest.hexdigest()
+    contents = [p.encode("utf-8", "surrogatepass") if isinstance(p, str) else p for p in parts]
+    # The lengths in front, then all parts: one call of the hash, since each costs a microsecond.
+    lengths = " ".join([str(len(content)) for content in contents])
+    return hashlib.sha256(b"".join([lengths.encode(), b"\n", *contents])).hexdigest()
 
 
 @dataclass(slots=True)
@@ -46,6 +51,41 @@ class _Kept:
     level: float
 
 
+@dataclass(slots=True)
+class Asked:
+    """Whether results of one kind are asked for again: most of a sweep's late ones never are.
+
+    To keep them costs more than their bytes: a table that is let go at once leaves its memory, warm
+    in the cache, to the next one, and one that is kept has the next touch fresh pages. So a kind is
+    kept at first, and then while one in `TRIED` of the latest was asked for again. What is not kept
+    is remembered by key: when such a one is asked for, that counts too, and the kind is kept anew.
+    """
+
+    computed: int = 0
+    again: int = 0
+    gone: dict[str, None] = field(default_factory=dict)
+
+    def hit(self) -> None:
+        """Note that a kept result was asked for."""
+        self.again = min(self.again + 1, 2 * TRIED)
+
+    def keeps(self, key: str) -> bool:
+        """Note that a result was computed; tell whether to keep it."""
+        self.computed += 1
+        if key in self.gone:
+            del self.gone[key]
+            self.hit()
+        if self.computed >= 2 * TRIED:
+            self.computed //= 2
+            self.again //= 2
+        if self.computed < TRIED or self.again * TRIED >= self.computed:
+            return True
+        self.gone[key] = None
+        if len(self.gone) > GONE:
+            del self.gone[next(iter(self.gone))]
+        return False
+
+
 class Memo:
     """Keeps results until they outgrow `budget` bytes; then the cheapest to compute again go first.
 
@@ -55,8 +95,9 @@ class Memo:
     what nobody asks for any more goes in the end, however dear. `clock` tells the seconds.
 
     Arrays become read-only on the way in, so that nobody can change what another will be given.
-    A result larger than the whole budget is handed on and not kept; `refused` counts those. A
-    budget of 0 keeps nothing. Not shared between threads.
+    A result larger than the whole budget is handed on and not kept; `refused` counts those, and
+    `passed` those of kinds that nobody asks for again (`Asked`). A budget of 0 keeps nothing. Not
+    shared between threads.
     """
 
     def __init__(
@@ -66,18 +107,30 @@ class Memo:
         self.hits = 0
         self.misses = 0
         self.refused = 0
+        self.passed = 0
         self.size = 0
         self._clock = clock
         self._level = 0.0
         self._kept: dict[str, _Kept] = {}
         # Lowest level first. A level that a hit has raised since is found out when it is its turn.
         self._queue: list[tuple[float, int, str]] = []
+        self._asked: dict[str, defaultdict[str, Asked]] = {}
 
-    def get(self, key: str, compute: Callable[[], T]) -> Node[T]:
-        """Return what is kept under `key`, or compute and keep it."""
+    def asked(self, batch: str) -> Mapping[str, Asked]:
+        """Return what is known of the kinds of one batch's results, by stage; made when read."""
+        kinds = self._asked.pop(batch, None) or defaultdict(Asked)
+        self._asked[batch] = kinds
+        if len(self._asked) > BATCHES:
+            del self._asked[next(iter(self._asked))]
+        return kinds
+
+    def get(self, key: str, compute: Callable[[], T], asked: Asked | None = None) -> Node[T]:
+        """Return what is kept under `key`, or compute it and keep it where its kind is kept."""
         kept = self._kept.get(key)
         if kept is not None:
             self.hits += 1
+            if asked is not None:
+                asked.hit()
             kept.level = self._level + kept.worth
             return Node(key, kept.value)  # type: ignore[arg-type]
         self.misses += 1
@@ -85,6 +138,9 @@ class Memo:
         value = compute()
         seconds = self._clock() - begin
         size = _freeze(value)
+        if asked is not None and not asked.keeps(key):
+            self.passed += 1
+            return Node(key, value)
         if size > self.budget:
             self.refused += 1
             return Node(key, value)
@@ -108,7 +164,7 @@ class Memo:
         del self._kept[key]
 
 
-def _freeze(value: object, seen: set[int] | None = None) -> int:
+def _freeze(value: Any, seen: set[int] | None = None) -> int:
     """Make every array in a result read-only; return the result's size in bytes.
 
     What a result holds several times counts once. What says `is_shared` of its class is knowledge
@@ -124,12 +180,19 @@ def _freeze(value: object, seen: set[int] | None = None) -> int:
         value.flags.writeable = False
         return value.nbytes
     if isinstance(value, tuple | list):
-        return sum(_freeze(item, seen) for item in value) + OVERHEAD
+        return sum([_freeze(item, seen) for item in value]) + OVERHEAD
     if isinstance(value, str):
         return len(value) + OVERHEAD
-    if dataclasses.is_dataclass(value):
-        held = (getattr(value, field.name) for field in dataclasses.fields(value))
-        return sum(_freeze(item, seen) for item in held) + OVERHEAD
+    if names := _fields(type(value)):
+        return sum([_freeze(getattr(value, name), seen) for name in names]) + OVERHEAD
     if isinstance(value, Mapping):
         return sum(_freeze(item, seen) for item in value.values()) + OVERHEAD
     return OVERHEAD
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...]:
+    """Return the names of a dataclass's fields; none where it is no dataclass."""
+    if not dataclasses.is_dataclass(kind):
+        return ()
+    return tuple(field.name for field in dataclasses.fields(kind))

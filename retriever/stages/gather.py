@@ -34,7 +34,11 @@ Spots = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Members:
-    """What of each list is in it, (queries, depth) list by list; `key` names the content."""
+    """What of each list is in it, (queries, places) list by list; `key` names the content.
+
+    A list found deeper than it counts has no member in its last places: those are left out here
+    and in all that follows.
+    """
 
     collection: tuple[str, ...]
     member: tuple[Booleans, ...]
@@ -104,10 +108,16 @@ def gather_key(section: MergeConfig, names: Sequence[str], models: Sequence[str]
 
 def find_members(lists: Sequence[RankedList]) -> Members:
     """Say what of each list is in it."""
-    member = tuple(one.rank > 0 for one in lists)
+    member = tuple(_without_end(one.rank > 0) for one in lists)
     names = tuple(one.item.collection for one in lists)
     content = [part for one in member for part in (str(one.shape), np.packbits(one).tobytes())]
     return Members(names, member, key_of(str(names), *content))
+
+
+def _without_end(member: Booleans) -> Booleans:
+    """Leave out the last places, which no query has a member in."""
+    used = np.flatnonzero(member.any(axis=0))
+    return np.ascontiguousarray(member[:, : used[-1] + 1 if len(used) else 0])
 
 
 def find_places(slots: Slots, members: Members) -> Places:
@@ -116,7 +126,7 @@ def find_places(slots: Slots, members: Members) -> Places:
     row = np.arange(queries, dtype=np.int64)[:, None]
     # What is no member points past the last slot.
     pointer = [
-        row * (width + 1) + np.where(member, one, width)
+        row * (width + 1) + np.where(member, one[:, : member.shape[1]], width)
         for one, member in zip(slots.pointer, members.member, strict=False)
     ]
     found = np.zeros((queries, width + 1), dtype=np.int8)
@@ -158,6 +168,9 @@ def gather(
     """
     queries, width = places.slot.shape
     table = (queries, places.width + 1)
+    counted = [m.shape[1] for m in members.member]
+    scores = [one.score[:, :end] for one, end in zip(lists, counted, strict=True)]
+    ranks = [one.rank[:, :end] for one, end in zip(lists, counted, strict=True)]
     spot, by_node = places.spot, section.rrf_key == "node_id" and len(names) > 1
     collection = tuple(names.index(name) for name in members.collection)
     groups = _groups(section, lists, models)
@@ -165,8 +178,7 @@ def gather(
     repeated = places.repeated
     for group in groups:
         own = [spot[i] for i in group] if repeated.any() else None
-        of_group = [lists[i].score for i in group]
-        cut = _as_one(of_group, [member[i] for i in group], own, table)
+        cut = _as_one([scores[i] for i in group], [member[i] for i in group], own, table)
         for i, inside in zip(group, cut, strict=True):
             member[i] = inside
     if repeated.any():
@@ -189,29 +201,29 @@ def gather(
     for g, group in enumerate(groups):
         entered = [member[i] for i in group]
         if section.method == "minmax":
-            empty, scaled = 0.0, minmax_together([lists[i].score for i in group], entered)
+            empty, scaled = 0.0, minmax_together([scores[i] for i in group], entered)
         else:
             empty, scaled = (
                 np.inf,
-                [np.where(m, lists[i].rank, np.inf) for i, m in zip(group, entered, strict=True)],
+                [np.where(m, ranks[i], np.inf) for i, m in zip(group, entered, strict=True)],
             )
         values = dict(zip(group, scaled, strict=True))
         # What one model says of a chunk counts once, however many of its collections hold it.
         for some in [(i,) for i in group] if by_node else [group]:
             alone = np.zeros((0, places.width))
             if len(lonely):
-                scores = {i: np.where(member[i], lists[i].score, 0.0) for i in some}
-                alone = spread(some, scores, 0.0)[lonely]
+                own_scores = {i: np.where(member[i], scores[i], 0.0) for i in some}
+                alone = spread(some, own_scores, 0.0)[lonely]
             of = collection[some[0]] if by_node else -1
             layers.append(Layer(g, of, spread(some, values, empty), alone))
 
     node_bits = len(names).bit_length()
-    deepest = max((int(one.rank.max(initial=0)) for one in lists), default=0)
+    deepest = max((int(rank.max(initial=0)) for rank in ranks), default=0)
     far = np.int32((deepest + 1) << node_bits)
     laid = np.full(table, far, dtype=np.int32)
     flat = laid.ravel()
-    for i, one in enumerate(lists):
-        near = one.rank << np.int32(node_bits)
+    for i, rank in enumerate(ranks):
+        near = rank << np.int32(node_bits)
         near |= np.int32(collection[i])
         if member[i] is not members.member[i]:
             near = np.maximum(near, far * ~member[i])
@@ -221,10 +233,10 @@ def gather(
     best = np.zeros((0, queries, places.width), dtype=np.int32)
     if by_node:
         held = np.full((len(names), *table), FAR, dtype=np.int32)
-        for i, one in enumerate(lists):
+        for i, rank in enumerate(ranks):
             layer = held[collection[i]].ravel()
-            rank = np.where(member[i], one.rank, FAR)
-            layer[spot[i]] = np.minimum(layer.take(spot[i]), rank)
+            inside = np.where(member[i], rank, FAR)
+            layer[spot[i]] = np.minimum(layer.take(spot[i]), inside)
         best = held[..., : places.width]
     node = np.full((queries, width), -1, dtype=np.int32)
     row = np.arange(queries, dtype=np.int64)[:, None] * width

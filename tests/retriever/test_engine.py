@@ -15,7 +15,7 @@ from worlds import HashedWords
 
 from retriever import InputError, Query, Retriever, RetrieverConfig, build_index
 from retriever.encoders.molecule import MorganStructures
-from retriever.memo import Memo
+from retriever.memo import BATCHES, Asked, Memo
 from retriever.pipeline import Trace
 from retriever.types import ListId
 
@@ -313,6 +313,46 @@ def test_collection_is_refused_when_nothing_knows_it(tmp_path: Path) -> None:
     config = GENERAL.with_overrides({"merge.weights": {"eagle_txt:dense": 2.0}})
     with pytest.raises(InputError, match="eagle_txt"):
         retriever.with_config(config)
+
+
+def test_memo_lets_go_at_once_when_nobody_ever_asks_for_a_kind_again() -> None:
+    memo, kind = Memo(), Asked()
+    for trial in range(100):
+        memo.get(f"late {trial}", lambda: np.zeros(100), kind)
+    # The first 15, and one each time the count is halved: at 32 to 16, which is not below.
+    assert (memo.misses, memo.passed) == (100, 85)
+    assert memo.size == 15 * 800
+    kept = memo.get("late 3", lambda: pytest.fail("the first ones are kept"), kind)
+    assert kept.value.shape == (100,)
+
+
+def test_memo_keeps_a_kind_anew_when_what_it_let_go_is_asked_for() -> None:
+    memo, kind = Memo(), Asked()
+    for trial in range(40):
+        memo.get(f"late {trial}", lambda: np.zeros(100), kind)
+    assert memo.passed == 25
+    # 24 computed since the halving; two asked for again are one in twelve.
+    for _ in range(2):
+        memo.get("late 30", lambda: np.zeros(100), kind)
+    memo.get("late 31", lambda: np.zeros(100), kind)
+    memo.get("late 30", lambda: pytest.fail("kept by now"), kind)
+
+
+def test_memo_keeps_all_that_a_trial_reads_when_others_ask_for_it() -> None:
+    memo, kind = Memo(), Asked()
+    for trial in range(200):
+        memo.get("shared", lambda: np.zeros(100), kind)
+        memo.get(f"own {trial}", lambda: np.zeros(100), kind)
+    assert (memo.misses, memo.hits, memo.passed) == (201, 199, 0)
+
+
+def test_memo_forgets_what_it_knew_of_kinds_when_batches_are_many() -> None:
+    memo = Memo()
+    first = memo.asked("batch 0")["search"]
+    assert memo.asked("batch 0")["search"] is first
+    for number in range(1, BATCHES + 1):
+        memo.asked(f"batch {number}")
+    assert memo.asked("batch 0")["search"] is not first
 
 
 def test_memo_does_not_walk_what_results_only_point_to() -> None:
