@@ -7,7 +7,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -190,9 +189,13 @@ def _freeze(value: Any, seen: set[int] | None = None) -> int:
     return OVERHEAD
 
 
-@cache
 def _fields(kind: type) -> tuple[str, ...]:
-    """Return the names of a dataclass's fields; none where it is no dataclass."""
-    if not dataclasses.is_dataclass(kind):
-        return ()
-    return tuple(field.name for field in dataclasses.fields(kind))
+    """Return the names of a dataclass's fields, looked up once; none where it is no dataclass."""
+    names = _FIELDS.get(kind)
+    if names is None:
+        held = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+        names = _FIELDS[kind] = tuple(field.name for field in held)
+    return names
+
+
+_FIELDS: dict[type, tuple[str, ...]] = {}
