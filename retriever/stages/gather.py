@@ -80,9 +80,10 @@ class Layer:
 class Gathered:
     """A batch's lists side by side: all that fusion needs but the weights.
 
-    `nearest` (queries, places) is the best rank and its node in one number, by which equal scores
-    go; `inside` marks the places retrieved, `count` of them. `best` (collections, queries,
-    places) are the best ranks by node where nodes stand apart. `node` is by slot.
+    `nearest` (queries, places) is the best rank and its node in one number, the node in the last
+    `node_bits`, by which equal scores go; `inside` marks the places retrieved, `count` of them.
+    `several` points into the flat places whose chunk several nodes hold and stand apart for, and
+    `best` (collections, several) has their best ranks by node. `node` is by slot.
     """
 
     items: tuple[ListId, ...]
@@ -92,8 +93,10 @@ class Gathered:
     places: Places
     layers: tuple[Layer, ...]
     nearest: Integers
+    node_bits: int
     inside: Booleans
     count: Integers
+    several: Spots
     best: Integers
     node: Integers
     audit: tuple[AuditEvent, ...]
@@ -230,14 +233,9 @@ def gather(
         flat[spot[i]] = near if i == 0 else np.minimum(near, flat.take(spot[i]))
     nearest = laid[:, : places.width]
     retrieved = nearest < far
-    best = np.zeros((0, queries, places.width), dtype=np.int32)
+    several, best = _NOBODY, np.zeros((len(names), 0), dtype=np.int32)
     if by_node:
-        held = np.full((len(names), *table), FAR, dtype=np.int32)
-        for i, rank in enumerate(ranks):
-            layer = held[collection[i]].ravel()
-            inside = np.where(member[i], rank, FAR)
-            layer[spot[i]] = np.minimum(layer.take(spot[i]), inside)
-        best = held[..., : places.width]
+        several, best = _held_apart(places, member, ranks, collection, len(names))
     node = np.full((queries, width), -1, dtype=np.int32)
     row = np.arange(queries, dtype=np.int64)[:, None] * width
     of_place = (nearest & np.int32((1 << node_bits) - 1)) - ~retrieved
@@ -251,8 +249,10 @@ def gather(
         places=places,
         layers=tuple(layers),
         nearest=nearest,
+        node_bits=node_bits,
         inside=retrieved,
         count=np.count_nonzero(retrieved, axis=1).astype(np.int32),
+        several=several,
         best=best,
         node=node,
         audit=(AuditEvent("merge", "rrf_dedupe", repeated),) if repeated.any() else (),
@@ -326,6 +326,31 @@ def _as_one(
         joint.sort(axis=1)
     least = -joint[np.arange(len(last)), last][:, None]
     return [m & (score >= least) for m, score in zip(member, scores, strict=True)]
+
+
+def _held_apart(
+    places: Places,
+    member: Sequence[Booleans],
+    ranks: Sequence[Integers],
+    collection: Sequence[int],
+    names: int,
+) -> tuple[Spots, Integers]:
+    """Return the flat places whose chunk several collections hold, and its ranks (names, those).
+
+    Few queries have any, so only those are looked at.
+    """
+    queries = np.flatnonzero(places.repeated)
+    if not len(queries):
+        return _NOBODY, np.zeros((names, 0), dtype=np.int32)
+    held = np.full((names, len(queries), places.width + 1), FAR, dtype=np.int32)
+    shift = (np.arange(len(queries)) - queries)[:, None] * (places.width + 1)
+    for inside, rank, spot, own in zip(member, ranks, places.spot, collection, strict=True):
+        layer, at = held[own].ravel(), spot[queries] + shift
+        found = np.where(inside[queries], rank[queries], FAR)
+        layer[at] = np.minimum(layer.take(at), found)
+    held = held[..., : places.width]
+    query, place = np.nonzero(np.count_nonzero(held < FAR, axis=0) > 1)
+    return queries[query] * places.width + place, held[:, query, place]
 
 
 def _repeated(
