@@ -145,7 +145,7 @@ def find_places(slots: Slots, members: Members) -> Places:
     places = int(count.max(initial=0))
     across = np.arange(width, dtype=np.int32)
     # The chunks stand first, the nth at n - 1; each other slot after them and those before it.
-    place = np.empty((queries, width + 1), dtype=np.int64)
+    place = np.empty((queries, width + 1), dtype=np.int32)
     place[:, :width] = (count + across - nth) + brought * (2 * nth - 1 - count - across)
     place[:, width] = places
     slot = np.empty((queries, width), dtype=np.int32)
@@ -179,9 +179,13 @@ def gather(
     groups = _groups(section, lists, models)
     member = _weighing(section, lists, groups, members.member)
     repeated = places.repeated
+    least: list[Floats | None] = []
     for group in groups:
         own = [spot[i] for i in group] if repeated.any() else None
-        cut = _as_one([scores[i] for i in group], [member[i] for i in group], own, table)
+        entered = [member[i] for i in group]
+        cut, end = _as_one([scores[i] for i in group], entered, own, table)
+        # Of lists that were full before the cut, all that it left out scores less than the end.
+        least.append(end if all(m.all() for m in entered) else None)
         for i, inside in zip(group, cut, strict=True):
             member[i] = inside
     if repeated.any():
@@ -204,7 +208,7 @@ def gather(
     for g, group in enumerate(groups):
         entered = [member[i] for i in group]
         if section.method == "minmax":
-            empty, scaled = 0.0, minmax_together([scores[i] for i in group], entered)
+            empty, scaled = 0.0, minmax_together([scores[i] for i in group], entered, least[g])
         else:
             empty, scaled = (
                 np.inf,
@@ -296,15 +300,16 @@ def _as_one(
     member: Sequence[Booleans],
     spot: Sequence[Spots] | None,
     table: tuple[int, int],
-) -> list[Booleans]:
+) -> tuple[list[Booleans], Floats | None]:
     """Cut lists that are read as one to the length of the longest of them, by score.
 
     That is what one list over all their chunks would hold: else the tail of a small collection
     would set the scale for all. A chunk that several of them hold counts once; `spot` says where
-    each stands in a flat table of that shape, None where no chunk is repeated.
+    each stands in a flat table of that shape, None where no chunk is repeated. The second answer
+    is the least score left, (queries, 1), None where nothing was cut.
     """
     if len(scores) == 1:
-        return list(member)
+        return list(member), None
     # Falling scores rise, so that the first of a sort are the best.
     rising = [
         -score if m.all() else np.where(m, -score, np.inf)
@@ -317,7 +322,7 @@ def _as_one(
         for own, at in zip(rising, spot, strict=True):
             joint.ravel()[at] = np.minimum(joint.ravel()[at], own)
     if not joint.shape[1]:
-        return list(member)
+        return list(member), None
     longest = np.max([np.count_nonzero(m, axis=1) for m in member], axis=0)
     last = np.clip(longest - 1, 0, joint.shape[1] - 1)
     if (last == last[0]).all():
@@ -325,7 +330,7 @@ def _as_one(
     else:
         joint.sort(axis=1)
     least = -joint[np.arange(len(last)), last][:, None]
-    return [m & (score >= least) for m, score in zip(member, scores, strict=True)]
+    return [m & (score >= least) for m, score in zip(member, scores, strict=True)], least
 
 
 def _held_apart(
