@@ -66,16 +66,14 @@ def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
     order = row * places.width + by_steps(steps, gathered.inside, earlier)
     slot = np.ascontiguousarray(slot).ravel().take(order)
     retrieved = np.arange(places.width) < gathered.count[:, None]
-    steps = np.where(retrieved, steps.ravel().take(order), -np.inf)
-    steps /= STEPS
-    score = np.full((queries, width), -np.inf)
-    score.ravel()[row * width + slot] = steps
+    ranked = np.where(retrieved, steps.ravel().take(order), -np.inf)
+    ranked /= STEPS
     ordered = places.slot.copy()
     ordered[:, : places.width] = slot
     return Ranking(
         order=ordered,
         count=gathered.count,
-        score=score,
+        ranked=ranked,
         node=node,
         weight=weight,
         audit=gathered.audit,
