@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,6 +17,7 @@ __all__ = [
     "AuditEvent",
     "Batch",
     "Booleans",
+    "FinalScores",
     "Floats",
     "Found",
     "Hit",
@@ -201,22 +203,37 @@ class Slots:
     neighbours: tuple[Integers, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Ranking:
     """One total order over each query's slots.
 
     `order` (queries, slots) lists slots from the best; only the first `count` of a query are
-    retrieved. `score` (queries, slots) is by slot, -inf where not retrieved; `node` (queries,
-    slots) is the collection that represents the slot's chunk, counted in the order of names, -1
-    for none. `weight` (lists, queries) is what each list counted for, 0 where it was left out.
+    retrieved. `ranked` (queries, places) are the scores of the order's first places, -inf where
+    not retrieved. `node` (queries, slots) is the collection that represents the slot's chunk,
+    counted in the order of names, -1 for none. `weight` (lists, queries) is what each list counted
+    for, 0 where it was left out.
     """
 
     order: Integers
     count: Integers
-    score: Floats
+    ranked: Floats
     node: Integers
     weight: Floats
     audit: tuple[AuditEvent, ...] = ()
+
+    @cached_property
+    def score(self) -> Floats:
+        """Scores by slot, (queries, slots), -inf where not retrieved; laid out when first read."""
+        laid = self.score_of(slice(None))
+        laid.flags.writeable = False
+        return laid
+
+    def score_of(self, rows: slice | npt.NDArray[np.int64]) -> Floats:
+        """Return the scores of some queries by slot."""
+        order, ranked = self.order[rows], self.ranked[rows]
+        score = np.full(order.shape, -np.inf)
+        np.put_along_axis(score, order[:, : ranked.shape[1]].astype(np.int64), ranked, axis=1)
+        return score
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -240,10 +257,33 @@ class Supplement:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class FinalScores:
+    """What the final scores are laid out from: the merged ones, and in the pool those of tier 2.
+
+    `pool` (queries, places) are slots, with tier 2's scores of them in `score`, NaN where the
+    merged one stands. `injected` (queries, slots) marks what the supplement brought: where it has
+    no merged score, that counts 0.
+    """
+
+    merged: Ranking
+    injected: Booleans
+    pool: Integers
+    score: Floats
+
+    def by_slot(self) -> Floats:
+        """Return the scores (queries, slots), -inf where not retrieved."""
+        laid: Floats = self.merged.score.copy()
+        laid[self.injected & ~np.isfinite(laid)] = 0.0
+        query, place = np.nonzero(~np.isnan(self.score))
+        laid[query, self.pool[query, place]] = self.score[query, place]
+        return laid
+
+
+@dataclass(frozen=True, eq=False)
 class Reranked:
     """The final order, and every term of the formula that made it.
 
-    As `Ranking`, with `score` after tier 2. `injected` (queries, slots) marks chunks that the
+    As `Ranking`, with the scores after tier 2. `injected` (queries, slots) marks chunks that the
     supplement brought to the top; `terms` are the named matrices (queries, slots), NaN outside the
     pool; `weights` the row of each query, by name. A chunk with a `structure` term scores at least
     that times the sum of the weights `floor_weights` (times 1 where none are named).
@@ -251,7 +291,7 @@ class Reranked:
 
     order: Integers
     count: Integers
-    score: Floats
+    scores: FinalScores
     node: Integers
     injected: Booleans
     pool: Booleans
@@ -259,6 +299,13 @@ class Reranked:
     weights: Mapping[str, Floats]
     audit: tuple[AuditEvent, ...] = ()
     floor_weights: tuple[str, ...] = ()
+
+    @cached_property
+    def score(self) -> Floats:
+        """Scores by slot, (queries, slots), -inf where not retrieved; laid out when first read."""
+        laid = self.scores.by_slot()
+        laid.flags.writeable = False
+        return laid
 
 
 @dataclass(frozen=True, slots=True)

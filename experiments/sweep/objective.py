@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from experiments.metrics import Measure, per_query
-from experiments.rankings import rank_units
 from experiments.sweep.allocation import keep_freed_memory
 from experiments.sweep.scoring import Scorer, scorable
 from gold import GoldSet
 from retriever import InputError, Query, Retriever, RetrieverConfig
+from retriever.pipeline import Trace
 from retriever.retriever import QUERIES_AT_ONCE, batch_of
 from retriever.stages.understand import intent_of
 from retriever.types import Batch, Floats, Integers, Scope
@@ -23,6 +23,7 @@ __all__ = ["MOST_DIFFERENCE", "Objective", "ScorerDifferenceError"]
 
 # How far a trial's figures may be from ranx's: what another order of summing leaves.
 MOST_DIFFERENCE = 1e-12
+LOOKED_A_UNIT = 3
 
 
 class ScorerDifferenceError(RuntimeError):
@@ -128,9 +129,10 @@ class Objective:
         found: dict[str, list[str]] = {}
         for block in self._blocks:
             trace = retriever.trace(block.batch, self.also)
-            ranked = rank_units(retriever, trace, self.gold.level, depth or self.depth)
-            for query_id, units in zip(block.scorer.query_ids, ranked.units, strict=True):
-                found[query_id] = [unit_ids[unit] for unit in units[units >= 0]]
+            unit_of = chunks.document_of if self.gold.level == "document" else None
+            ranked = _first_units(trace, unit_of, depth or self.depth)
+            for query_id, units in zip(block.scorer.query_ids, ranked, strict=True):
+                found[query_id] = [unit_ids[unit] for unit in units]
         return found
 
     def orders(self, config: RetrieverConfig) -> list[Integers]:
@@ -158,6 +160,24 @@ class Objective:
     def types(self) -> tuple[str, ...]:
         """The type of each query, for reports and constraints alone."""
         return tuple(self.gold.queries[q].type or "untyped" for q in self.query_ids)
+
+
+def _first_units(trace: Trace, unit_of: Integers | None, depth: int) -> list[list[int]]:
+    """Return the first distinct units of each query, in plain Python: the scorer is held to it.
+
+    As many chunks are looked at as fill most rankings; where that is too few, all of the query's.
+    """
+    order, count, chunk = trace.final.order, trace.final.count, trace.slots.chunk
+    rows = np.take_along_axis(chunk, order[:, : LOOKED_A_UNIT * depth], axis=1)
+    units = rows if unit_of is None else unit_of[rows]
+    found = []
+    for query, (first, many) in enumerate(zip(units.tolist(), count.tolist(), strict=True)):
+        distinct = list(dict.fromkeys(first[:many]))
+        if len(distinct) < depth and many > len(first):
+            row = chunk[query, order[query, :many]]
+            distinct = list(dict.fromkeys((row if unit_of is None else unit_of[row]).tolist()))
+        found.append(distinct[:depth])
+    return found
 
 
 def _asked(gold: GoldSet, query_id: str) -> Query:

@@ -80,9 +80,10 @@ class Layer:
 class Gathered:
     """A batch's lists side by side: all that fusion needs but the weights.
 
-    `nearest` (queries, places) is the best rank and its node in one number, by which equal scores
-    go; `inside` marks the places retrieved, `count` of them. `best` (collections, queries,
-    places) are the best ranks by node where nodes stand apart. `node` is by slot.
+    `nearest` (queries, places) is the best rank and its node in one number, the node in the last
+    `node_bits`, by which equal scores go; `inside` marks the places retrieved, `count` of them.
+    `several` points into the flat places whose chunk several nodes hold and stand apart for, and
+    `best` (collections, several) has their best ranks by node. `node` is by slot.
     """
 
     items: tuple[ListId, ...]
@@ -92,8 +93,10 @@ class Gathered:
     places: Places
     layers: tuple[Layer, ...]
     nearest: Integers
+    node_bits: int
     inside: Booleans
     count: Integers
+    several: Spots
     best: Integers
     node: Integers
     audit: tuple[AuditEvent, ...]
@@ -142,7 +145,7 @@ def find_places(slots: Slots, members: Members) -> Places:
     places = int(count.max(initial=0))
     across = np.arange(width, dtype=np.int32)
     # The chunks stand first, the nth at n - 1; each other slot after them and those before it.
-    place = np.empty((queries, width + 1), dtype=np.int64)
+    place = np.empty((queries, width + 1), dtype=np.int32)
     place[:, :width] = (count + across - nth) + brought * (2 * nth - 1 - count - across)
     place[:, width] = places
     slot = np.empty((queries, width), dtype=np.int32)
@@ -176,9 +179,13 @@ def gather(
     groups = _groups(section, lists, models)
     member = _weighing(section, lists, groups, members.member)
     repeated = places.repeated
+    least: list[Floats | None] = []
     for group in groups:
         own = [spot[i] for i in group] if repeated.any() else None
-        cut = _as_one([scores[i] for i in group], [member[i] for i in group], own, table)
+        entered = [member[i] for i in group]
+        cut, end = _as_one([scores[i] for i in group], entered, own, table)
+        # Of lists that were full before the cut, all that it left out scores less than the end.
+        least.append(end if all(m.all() for m in entered) else None)
         for i, inside in zip(group, cut, strict=True):
             member[i] = inside
     if repeated.any():
@@ -201,7 +208,7 @@ def gather(
     for g, group in enumerate(groups):
         entered = [member[i] for i in group]
         if section.method == "minmax":
-            empty, scaled = 0.0, minmax_together([scores[i] for i in group], entered)
+            empty, scaled = 0.0, minmax_together([scores[i] for i in group], entered, least[g])
         else:
             empty, scaled = (
                 np.inf,
@@ -230,14 +237,9 @@ def gather(
         flat[spot[i]] = near if i == 0 else np.minimum(near, flat.take(spot[i]))
     nearest = laid[:, : places.width]
     retrieved = nearest < far
-    best = np.zeros((0, queries, places.width), dtype=np.int32)
+    several, best = _NOBODY, np.zeros((len(names), 0), dtype=np.int32)
     if by_node:
-        held = np.full((len(names), *table), FAR, dtype=np.int32)
-        for i, rank in enumerate(ranks):
-            layer = held[collection[i]].ravel()
-            inside = np.where(member[i], rank, FAR)
-            layer[spot[i]] = np.minimum(layer.take(spot[i]), inside)
-        best = held[..., : places.width]
+        several, best = _held_apart(places, member, ranks, collection, len(names))
     node = np.full((queries, width), -1, dtype=np.int32)
     row = np.arange(queries, dtype=np.int64)[:, None] * width
     of_place = (nearest & np.int32((1 << node_bits) - 1)) - ~retrieved
@@ -251,8 +253,10 @@ def gather(
         places=places,
         layers=tuple(layers),
         nearest=nearest,
+        node_bits=node_bits,
         inside=retrieved,
         count=np.count_nonzero(retrieved, axis=1).astype(np.int32),
+        several=several,
         best=best,
         node=node,
         audit=(AuditEvent("merge", "rrf_dedupe", repeated),) if repeated.any() else (),
@@ -296,15 +300,16 @@ def _as_one(
     member: Sequence[Booleans],
     spot: Sequence[Spots] | None,
     table: tuple[int, int],
-) -> list[Booleans]:
+) -> tuple[list[Booleans], Floats | None]:
     """Cut lists that are read as one to the length of the longest of them, by score.
 
     That is what one list over all their chunks would hold: else the tail of a small collection
     would set the scale for all. A chunk that several of them hold counts once; `spot` says where
-    each stands in a flat table of that shape, None where no chunk is repeated.
+    each stands in a flat table of that shape, None where no chunk is repeated. The second answer
+    is the least score left, (queries, 1), None where nothing was cut.
     """
     if len(scores) == 1:
-        return list(member)
+        return list(member), None
     # Falling scores rise, so that the first of a sort are the best.
     rising = [
         -score if m.all() else np.where(m, -score, np.inf)
@@ -317,7 +322,7 @@ def _as_one(
         for own, at in zip(rising, spot, strict=True):
             joint.ravel()[at] = np.minimum(joint.ravel()[at], own)
     if not joint.shape[1]:
-        return list(member)
+        return list(member), None
     longest = np.max([np.count_nonzero(m, axis=1) for m in member], axis=0)
     last = np.clip(longest - 1, 0, joint.shape[1] - 1)
     if (last == last[0]).all():
@@ -325,7 +330,32 @@ def _as_one(
     else:
         joint.sort(axis=1)
     least = -joint[np.arange(len(last)), last][:, None]
-    return [m & (score >= least) for m, score in zip(member, scores, strict=True)]
+    return [m & (score >= least) for m, score in zip(member, scores, strict=True)], least
+
+
+def _held_apart(
+    places: Places,
+    member: Sequence[Booleans],
+    ranks: Sequence[Integers],
+    collection: Sequence[int],
+    names: int,
+) -> tuple[Spots, Integers]:
+    """Return the flat places whose chunk several collections hold, and its ranks (names, those).
+
+    Few queries have any, so only those are looked at.
+    """
+    queries = np.flatnonzero(places.repeated)
+    if not len(queries):
+        return _NOBODY, np.zeros((names, 0), dtype=np.int32)
+    held = np.full((names, len(queries), places.width + 1), FAR, dtype=np.int32)
+    shift = (np.arange(len(queries)) - queries)[:, None] * (places.width + 1)
+    for inside, rank, spot, own in zip(member, ranks, places.spot, collection, strict=True):
+        layer, at = held[own].ravel(), spot[queries] + shift
+        found = np.where(inside[queries], rank[queries], FAR)
+        layer[at] = np.minimum(layer.take(at), found)
+    held = held[..., : places.width]
+    query, place = np.nonzero(np.count_nonzero(held < FAR, axis=0) > 1)
+    return queries[query] * places.width + place, held[:, query, place]
 
 
 def _repeated(

@@ -40,7 +40,8 @@ def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
     """
     places, weight = gathered.places, _weights(section, gathered)
     queries, width = places.slot.shape
-    by_node = np.zeros((len(gathered.best), queries, places.width))
+    several = gathered.several
+    by_node = np.zeros(gathered.best.shape)
     total = np.zeros((queries, places.width))
     for layer in gathered.layers:
         part = layer.part
@@ -49,32 +50,30 @@ def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
             part[gathered.alone] = layer.alone
         # Its lists weigh the same, but for the empty ones.
         of_group = weight[list(gathered.groups[layer.group])].max(axis=0)
-        if layer.collection < 0:
-            total += of_group[:, None] * part
-        else:
-            by_node[layer.collection] += of_group[:, None] * part
+        part = of_group[:, None] * part
+        total += part
+        if len(several):
+            by_node[layer.collection] += part.ravel().take(several)
     row = np.arange(queries, dtype=np.int64)[:, None]
     slot, node = places.slot[:, : places.width], gathered.node
     earlier = gathered.nearest
-    if len(by_node):
-        total, earlier, chosen = _best_node(by_node, gathered.best)
-        node = node.copy()
-        inside = gathered.inside
-        node.ravel()[(row * width + slot)[inside]] = chosen[inside]
+    if len(several):
+        total.ravel()[several], rank, chosen = _best_node(by_node, gathered.best)
+        earlier, node = earlier.copy(), node.copy()
+        earlier.ravel()[several] = rank << np.int32(gathered.node_bits) | chosen
+        node.ravel()[(row * width + slot).ravel()[several]] = chosen
     steps = in_steps(total)
     order = row * places.width + by_steps(steps, gathered.inside, earlier)
     slot = np.ascontiguousarray(slot).ravel().take(order)
     retrieved = np.arange(places.width) < gathered.count[:, None]
-    steps = np.where(retrieved, steps.ravel().take(order), -np.inf)
-    steps /= STEPS
-    score = np.full((queries, width), -np.inf)
-    score.ravel()[row * width + slot] = steps
+    ranked = np.where(retrieved, steps.ravel().take(order), -np.inf)
+    ranked /= STEPS
     ordered = places.slot.copy()
     ordered[:, : places.width] = slot
     return Ranking(
         order=ordered,
         count=gathered.count,
-        score=score,
+        ranked=ranked,
         node=node,
         weight=weight,
         audit=gathered.audit,
@@ -82,14 +81,16 @@ def weigh(section: MergeConfig, gathered: Gathered) -> Ranking:
 
 
 def _best_node(by_node: Floats, best: Integers) -> tuple[Floats, Integers, Integers]:
-    """Return, by chunk, the better node's score, its place among equals, and its collection."""
+    """Return the better node of some chunks by score, then rank: its score, rank and collection.
+
+    `by_node` and `best` are (collections, chunks), the rank `FAR` where a node lacks a chunk.
+    """
     holds = best < FAR
     rounded = np.where(holds, np.round(by_node, DECIMALS), -np.inf)
     top = rounded == rounded.max(axis=0)
-    node = np.where(top & holds, best, FAR).argmin(axis=0)
-    total = np.take_along_axis(by_node, node[None], axis=0)[0]
-    rank = np.take_along_axis(best, node[None], axis=0)[0]
-    return total, np.minimum(rank, 2**24).astype(np.int64) * len(best) + node, node.astype(np.int32)
+    node = np.where(top & holds, best, FAR).argmin(axis=0)[None]
+    score, rank = np.take_along_axis(by_node, node, axis=0), np.take_along_axis(best, node, axis=0)
+    return score[0], rank[0], node[0].astype(np.int32)
 
 
 def _weights(section: MergeConfig, gathered: Gathered) -> Floats:

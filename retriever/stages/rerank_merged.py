@@ -20,7 +20,16 @@ from retriever.index.store import Index
 from retriever.order import DECIMALS, by_score
 from retriever.stages.inject import Injected
 from retriever.stages.scale import minmax
-from retriever.types import AuditEvent, Booleans, Floats, Integers, Ranking, Reranked, Slots
+from retriever.types import (
+    AuditEvent,
+    Booleans,
+    FinalScores,
+    Floats,
+    Integers,
+    Ranking,
+    Reranked,
+    Slots,
+)
 
 __all__ = [
     "Policy",
@@ -153,7 +162,7 @@ def rerank_domain(
     inside = pooled.inside
     # What the supplement brought has no merged score to compare.
     scored = inside & ~pooled.take(injected.injected)
-    merged_score = pooled.take(merged.score)
+    merged_score = _merged_of_pool(merged, injected, pooled)
     finite = np.where(np.isfinite(merged_score), merged_score, 0.0)
     rank_norm = minmax(finite, scored, equal=0.0)
     audit = [AuditEvent("rerank_merged", "rerank_t2_domain", np.any(inside, axis=1))]
@@ -213,7 +222,9 @@ def pass_through(merged: Ranking, injected: Injected) -> Reranked:
     return Reranked(
         order=injected.order,
         count=injected.count,
-        score=_merged_scores(injected, merged),
+        scores=FinalScores(
+            merged, injected.injected, injected.order[:, :0], np.zeros((len(injected.count), 0))
+        ),
         node=injected.node,
         injected=injected.injected,
         pool=injected.pool,
@@ -249,15 +260,10 @@ def _ordered(
     again = np.arange(queries, dtype=np.int64)[:, None] * width + by_score(score, numbers)
     order = pooled.order.copy()
     order[:, :places] = pooled.order.ravel().take(again)
-    shown = _merged_scores(injected, merged)
-    if numbers.all():
-        shown.ravel()[pooled.spot] = score
-    else:
-        shown.ravel()[pooled.spot[numbers]] = score[numbers]
     return Reranked(
         order=order,
         count=injected.count,
-        score=shown,
+        scores=FinalScores(merged, injected.injected, pooled.order[:, :places], score),
         node=injected.node,
         injected=injected.injected,
         pool=injected.pool,
@@ -267,13 +273,20 @@ def _ordered(
     )
 
 
-def _merged_scores(injected: Injected, merged: Ranking) -> Floats:
-    """Return the merged scores, 0 for what the supplement alone brought, as in `rank_norm`."""
-    score = merged.score.copy()
-    found = np.flatnonzero(injected.injected)
-    flat = score.ravel()
-    flat[found[~np.isfinite(flat[found])]] = 0.0
-    return score
+def _merged_of_pool(merged: Ranking, injected: Injected, pooled: Pooled) -> Floats:
+    """Return the merged scores of the pool, (queries, places), -inf where there is none.
+
+    Where nothing was put in front, the pool is the head of the merged order.
+    """
+    places = pooled.inside.shape[1]
+    head = merged.ranked[:, :places]
+    found = np.full(pooled.inside.shape, -np.inf)
+    found[:, : head.shape[1]] = head
+    moved = np.flatnonzero(injected.injected.any(axis=1) | (injected.images is not None))
+    if len(moved):
+        at = pooled.order[moved, :places].astype(np.int64)
+        found[moved] = np.take_along_axis(merged.score_of(moved), at, axis=1)
+    return found
 
 
 def choose_policy(asked: Policy | None, offered: MergedFeatures | None) -> Policy:

@@ -17,10 +17,27 @@ def minmax(score: Floats, member: Booleans, equal: float = 1.0) -> Floats:
     return _between(score, member, *_ends(score, member), equal)
 
 
-def minmax_together(scores: Sequence[Floats], member: Sequence[Booleans]) -> list[Floats]:
-    """Bring several tables to [0, 1] by the ends that their rows have in common."""
+def minmax_together(
+    scores: Sequence[Floats], member: Sequence[Booleans], least: Floats | None = None
+) -> list[Floats]:
+    """Bring several tables to [0, 1] by the ends that their rows have in common.
+
+    `least` (queries, 1) is the members' least score where it is known already and everything else
+    in the tables scores less.
+    """
     if len(scores) == 1:
         return [minmax(scores[0], member[0])]
+    if least is not None and np.isfinite(least).all():
+        # What scores less than the members changes no largest score, and falls below 0.
+        high = np.max([score.max(axis=1, keepdims=True, initial=-np.inf) for score in scores], 0)
+        if np.isfinite(high).all():
+            spread = high > least
+            span = np.where(spread, high - least, 1.0)
+            scaled = [np.maximum((score - least) / span, 0.0) for score in scores]
+            if spread.all():
+                return scaled
+            each = zip(scaled, member, strict=True)
+            return [np.where(spread, one, np.where(inside, 1.0, 0.0)) for one, inside in each]
     ends = [_ends(score, inside) for score, inside in zip(scores, member, strict=True)]
     low, high = np.min([low for low, _ in ends], axis=0), np.max([high for _, high in ends], axis=0)
     return [_between(s, inside, low, high, 1.0) for s, inside in zip(scores, member, strict=True)]

@@ -14,7 +14,7 @@ from experiments.sweep.objective import Objective, ScorerDifferenceError
 from experiments.sweep.scoring import Scorer, scorable
 from gold import load
 from retriever import InputError, Retriever, RetrieverConfig, build_index
-from retriever.types import Floats, Reranked, Slots
+from retriever.types import FinalScores, Floats, Ranking, Reranked, Slots
 
 MEASURES = [
     parse_measure(text)
@@ -41,9 +41,10 @@ def final_of(rankings: Sequence[Sequence[int]], width: int) -> tuple[Slots, Rera
         rest = [slot for slot in range(width) if slot not in ranking]
         order[row] = [*ranking, *rest]
     count = np.array([len(ranking) for ranking in rankings], dtype=np.int32)
-    nothing = np.zeros(chunk.shape)
     flags = np.zeros(chunk.shape, dtype=np.bool_)
-    final = Reranked(order, count, nothing, order, flags, flags, {}, {})
+    merged = Ranking(order, count, np.zeros(chunk.shape), order, np.zeros((0, queries)))
+    scores = FinalScores(merged, flags, order, merged.ranked)
+    final = Reranked(order, count, scores, order, flags, flags, {}, {})
     return Slots((), chunk, ()), final
 
 

@@ -275,8 +275,10 @@ def test_memo_that_lies_is_found(
         calls += 1
         found = traces(*arguments)
         if calls % 2 == 0:
-            final = replace(found[0].final, score=np.nextafter(found[0].final.score, 9.0))
-            found = [replace(found[0], final=final)]
+            held = found[0].final.scores
+            merged = replace(held.merged, ranked=np.nextafter(held.merged.ranked, 9.0))
+            other = replace(held, merged=merged)
+            found = [replace(found[0], final=replace(found[0].final, scores=other))]
         return found
 
     monkeypatch.setattr(verify, "_traces", lying)

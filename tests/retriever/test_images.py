@@ -36,7 +36,7 @@ from retriever.ingest.corpus import Corpus
 from retriever.pipeline import Trace
 from retriever.stages.inject import Injected
 from retriever.stages.trim import place_images
-from retriever.types import Reranked, Scope
+from retriever.types import FinalScores, Ranking, Reranked, Scope
 
 IMAGES = {
     "img/xray.png": "lung shadow left",
@@ -469,7 +469,9 @@ def ranking(images: list[bool], retrieved: int) -> tuple[Reranked, Injected]:
     count = np.array([retrieved], dtype=np.int32)
     nothing = np.zeros((1, width), dtype=np.bool_)
     node, score = np.zeros((1, width), np.int32), np.zeros((1, width))
-    final = Reranked(order, count, score, node, nothing, nothing, {}, {})
+    merged = Ranking(order, count, score, node, np.zeros((0, 1)))
+    scores = FinalScores(merged, nothing, order, score)
+    final = Reranked(order, count, scores, node, nothing, nothing, {}, {})
     marked, stands = np.array([images]), np.zeros(1, dtype=np.bool_)
     return final, Injected(order, count, node, nothing, nothing, (), marked, stands)
 

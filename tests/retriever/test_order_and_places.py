@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from retriever.order import STEPS, by_steps, in_steps
 from retriever.stages.gather import find_members, find_places
 from retriever.stages.recall import lay_out
-from retriever.stages.scale import minmax
+from retriever.stages.scale import minmax, minmax_together
 from retriever.types import ListId, RankedList, Slots
 
 DENSE, BM25 = ListId("a", "dense"), ListId("b", "bm25")
@@ -35,6 +35,24 @@ def test_scaling_ignores_what_is_no_member_when_that_is_larger_or_no_number() ->
     for odd in (99.0, -99.0, np.nan):
         score = np.array([[2.0, odd, 4.0, 3.0], [odd, 1.0, 2.0, 3.0]])
         assert minmax(score, member).tolist() == expected
+
+
+@given(
+    st.lists(
+        st.lists(st.sampled_from([0.0, 0.25, 0.5, 1.0, 3.0, np.nan]), min_size=4, max_size=4),
+        min_size=1,
+        max_size=4,
+    ),
+    st.integers(1, 4),
+)
+def test_scale_is_the_same_when_the_least_score_is_known(
+    rows: list[list[float]], left: int
+) -> None:
+    scores = [np.array(rows)[:, :2], np.array(rows)[:, 2:]]
+    least = np.sort(np.concatenate(scores, axis=1), axis=1)[:, [4 - left]]
+    member = [score >= least for score in scores]
+    known = minmax_together(scores, member, least)
+    assert np.array_equal(known, minmax_together(scores, member))
 
 
 def two_lists(scores: list[float]) -> tuple[Slots, list[RankedList]]:
