@@ -1,5 +1,7 @@
 """Rows put in order by falling score: one sort of whole numbers, total and stable."""
 
+import math
+
 import numpy as np
 import numpy.typing as npt
 
@@ -43,9 +45,11 @@ def by_steps(steps: Floats, inside: Booleans, earlier: Integers | None = None) -
     queries, width = steps.shape
     if not width:
         return np.zeros((queries, 0), dtype=np.int32)
-    finite = np.isfinite(steps)
-    numbers = steps if finite.all() else np.where(finite, steps, 0.0)
-    most, least = float(numbers.max()), float(numbers.min())
+    numbers, most, least = steps, float(steps.max()), float(steps.min())
+    if not math.isfinite(most - least):
+        finite = np.isfinite(steps)
+        numbers = np.where(finite, steps, 0.0)
+        most, least = float(numbers.max()), float(numbers.min())
     span = most - least
     later = 0 if earlier is None else int(earlier.max())
     place_bits, later_bits = int(width - 1).bit_length(), later.bit_length()

@@ -224,15 +224,10 @@ class Ranking:
     @cached_property
     def score(self) -> Floats:
         """Scores by slot, (queries, slots), -inf where not retrieved; laid out when first read."""
-        laid = self.score_of(slice(None))
-        laid.flags.writeable = False
-        return laid
-
-    def score_of(self, rows: slice | npt.NDArray[np.int64]) -> Floats:
-        """Return the scores of some queries by slot."""
-        order, ranked = self.order[rows], self.ranked[rows]
-        score = np.full(order.shape, -np.inf)
-        np.put_along_axis(score, order[:, : ranked.shape[1]].astype(np.int64), ranked, axis=1)
+        score = np.full(self.order.shape, -np.inf)
+        first = self.order[:, : self.ranked.shape[1]].astype(np.int64)
+        np.put_along_axis(score, first, self.ranked, axis=1)
+        score.flags.writeable = False
         return score
 
 

@@ -66,17 +66,20 @@ def inject(
     changed = np.flatnonzero(new.any(axis=1))
     if len(changed):
         order = order.copy()
-        front = np.zeros((queries, width), dtype=np.int32)
-        front[query, slot] = turn.ravel()[found]
-        order[changed] = _in_front(merged.order[changed], front[changed])
+        of_changed = np.searchsorted(changed, query)
+        front = np.zeros((len(changed), width), dtype=np.bool_)
+        front[of_changed, slot] = True
+        rest = _without(merged.order[changed], front)
+        rest[of_changed, turn.ravel()[found] - 1] = slot
+        order[changed] = rest
         fresh = merged.node[query, slot] < 0
         if fresh.any():
             known = np.array([collections.index(c) for c in supplement.collections], dtype=np.int32)
             node = merged.node.copy()
             node[query[fresh], slot[fresh]] = known[supplement.collection.ravel()[found[fresh]]]
             count = count + np.bincount(query[fresh], minlength=queries).astype(np.int32)
-        of_changed = None if images is None else images[changed]
-        pool[changed] = _pool(section, order[changed], count[changed], of_changed)
+        some = None if images is None else images[changed]
+        pool[changed] = _pool(section, order[changed], count[changed], some)
     stands: Booleans | None = None
     if images is not None:
         looks_for_images = np.zeros(queries, dtype=np.bool_) if visual is None else visual
@@ -108,17 +111,15 @@ def _pool(
     return pool
 
 
-def _in_front(order: Integers, turn: Integers) -> Integers:
-    """Bring slots to the front of some orders, (queries, slots); the others keep their order.
+def _without(order: Integers, marked: Booleans) -> Integers:
+    """Take slots out of some orders, (queries, slots), and leave as many places free in front.
 
-    `turn` (queries, slots), by slot, counts those brought from 1; 0 for the others.
+    `marked` (queries, slots), by slot, says which.
     """
     queries, width = order.shape
     row = np.arange(queries, dtype=np.int64)[:, None] * width
-    moved = turn.ravel().take(row + order) > 0
-    query, slot = np.nonzero(turn)
-    brought = np.empty_like(order)
-    brought[query, turn[query, slot] - 1] = slot
-    behind = np.arange(width) >= np.count_nonzero(moved, axis=1)[:, None]
-    brought[behind] = order[~moved]
-    return brought
+    gone = marked.ravel().take(row + order)
+    behind = np.arange(width) >= np.count_nonzero(gone, axis=1)[:, None]
+    left = np.empty_like(order)
+    left[behind] = order[~gone]
+    return left

@@ -276,17 +276,20 @@ def _ordered(
 def _merged_of_pool(merged: Ranking, injected: Injected, pooled: Pooled) -> Floats:
     """Return the merged scores of the pool, (queries, places), -inf where there is none.
 
-    Where nothing was put in front, the pool is the head of the merged order.
+    The pool is the head of the merged order behind what was put in front of it, which came from
+    outside the pool and has no score to compare. Images stand between the texts: with them each
+    chunk's score is looked up.
     """
-    places = pooled.inside.shape[1]
-    head = merged.ranked[:, :places]
-    found = np.full(pooled.inside.shape, -np.inf)
-    found[:, : head.shape[1]] = head
-    moved = np.flatnonzero(injected.injected.any(axis=1) | (injected.images is not None))
-    if len(moved):
-        at = pooled.order[moved, :places].astype(np.int64)
-        found[moved] = np.take_along_axis(merged.score_of(moved), at, axis=1)
-    return found
+    if injected.images is not None:
+        return pooled.take(merged.score)
+    queries, places = pooled.inside.shape
+    width = merged.ranked.shape[1]
+    before = np.arange(places) - np.count_nonzero(injected.injected, axis=1)[:, None]
+    there = (before >= 0) & (before < width)
+    row = np.arange(queries, dtype=np.int64)[:, None] * width
+    if not there.any():
+        return np.full(there.shape, -np.inf)
+    return np.where(there, merged.ranked.ravel().take(row + before, mode="clip"), -np.inf)
 
 
 def choose_policy(asked: Policy | None, offered: MergedFeatures | None) -> Policy:
