@@ -133,7 +133,7 @@ def sweep_record(trials: int) -> dict[str, Any]:
         "pareto": [],
         "verdict": "not distinguishable",
         "verdict_in_words": "not distinguishable from the default on 20 queries (p 0.21)",
-        "memo": {"hits": 1, "misses": 1, "bytes": 1, "budget": 1, "refused": 0},
+        "memo": {"hits": 1, "misses": 1, "bytes": 1, "budget": 1, "refused": 0, "passed": 0},
         "seconds": 1.0,
         "seconds_per_trial": 0.02,
     }

@@ -119,5 +119,6 @@ def sweep_record(
             "bytes": memo.size,
             "budget": memo.budget,
             "refused": memo.refused,
+            "passed": memo.passed,
         },
     }
