@@ -4,12 +4,16 @@ import functools
 import os
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -127,6 +131,22 @@ def assay(
         return Outcome(int(str(code or 0)), captured.out, captured.err)
 
     return call
+
+
+@pytest.fixture
+def replay_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let a promotion ask its model again in this process; another one loads for seconds."""
+    from experiments.tracking import replayed
+
+    def run(command: list[str], **_: object) -> "subprocess.CompletedProcess[str]":
+        assert command[1:4] == ["-P", "-m", "experiments.tracking.replayed"]
+        out, err = StringIO(), StringIO()
+        with monkeypatch.context() as patched, redirect_stdout(out), redirect_stderr(err):
+            patched.setattr(sys, "argv", command[3:])
+            code = replayed._main()
+        return subprocess.CompletedProcess(command, code, out.getvalue(), err.getvalue())
+
+    monkeypatch.setattr(replayed, "subprocess", SimpleNamespace(run=run))
 
 
 @pytest.fixture(scope="session")

@@ -8,35 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from worlds import write_gold
+from worlds import SMALL_QUERIES, write_gold, write_small_gold
 
-DOCUMENTS = {
-    f"d{i}": text
-    for i, text in enumerate(
-        [
-            "gefitinib blocks egfr in lung cancer",
-            "capmatinib is a met inhibitor",
-            "aldesleukin is il-2",
-            "tocilizumab binds the receptor of il-6",
-            "travel must be approved by a manager",
-            "egfr is a receptor",
-            "lung function tests",
-        ]
-    )
-}
-QUERIES = {
-    "q1": "which drug blocks egfr",
-    "q2": "il-6 receptor antibody",
-    "q3": "who approves travel",
-    "q4": "egfr receptor lung",
-}
-QRELS = {"q1": {"d0": 1}, "q2": {"d3": 1}, "q3": {"d4": 1}, "q4": {"d6": 1}}
 GENERAL = ["--set", "namespace=general"]
 
 
 @pytest.fixture
 def gold(tmp_path: Path) -> Path:
-    return write_gold(tmp_path / "gold", DOCUMENTS, QUERIES, QRELS)
+    return write_small_gold(tmp_path / "gold")
 
 
 def evaluated(assay, gold: Path, name: str, *more: object) -> Path:
@@ -279,6 +258,7 @@ def test_power_is_told_with_and_without_runs(assay, gold: Path) -> None:
     assert refused.code == 2
 
 
+@pytest.mark.usefixtures("replay_here")
 def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     assay, gold: Path, tmp_path: Path, store: Path
 ) -> None:
@@ -310,7 +290,7 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
         "import json, sys, mlflow, pandas as pd\n"
         f"mlflow.set_tracking_uri('sqlite:///{store / 'mlflow.db'}')\n"
         "model = mlflow.pyfunc.load_model('models:/assay@champion')\n"
-        f"queries = pd.DataFrame({{'query': {list(QUERIES.values())!r}}})\n"
+        f"queries = pd.DataFrame({{'query': {list(SMALL_QUERIES.values())!r}}})\n"
         "hits = model.predict(queries, params={'top_k': 100})\n"
         "hits.to_json(sys.argv[1], orient='records')\n"
     )
@@ -332,7 +312,7 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     for line in (one / "run.trec").read_text().splitlines():
         query_id, _, document_id, *_ = line.split()
         recorded.setdefault(query_id, []).append(document_id)
-    for query_id, text in QUERIES.items():
+    for query_id, text in SMALL_QUERIES.items():
         of_query = hits[hits["query"] == text].sort_values("rank")
         assert list(dict.fromkeys(of_query["document_id"])) == recorded[query_id]
     assert not list(store.rglob("*.pkl"))
@@ -374,7 +354,7 @@ def _line_searches_from_an_empty_folder(line: str, folder: Path) -> None:
     ours = ("MLFLOW_", "ASSAY_")
     bare = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     found = subprocess.run(
-        line.replace("your question", QUERIES["q3"]),
+        line.replace("your question", SMALL_QUERIES["q3"]),
         shell=True,
         cwd=folder,
         env={**bare, "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -410,6 +390,7 @@ def flattered(run: Path) -> None:
     (run / "run.json").write_text(json.dumps(record))
 
 
+@pytest.mark.usefixtures("replay_here")
 def test_promotion_is_refused_when_the_run_was_tampered_with(
     assay, gold: Path, store: Path
 ) -> None:
