@@ -259,8 +259,8 @@ def test_power_is_told_with_and_without_runs(assay, gold: Path) -> None:
 
 
 @pytest.mark.usefixtures("replay_here")
-def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
-    assay, gold: Path, tmp_path: Path, store: Path
+def test_champion_is_promoted_after_its_gate_and_ranks_as_its_run(
+    assay, gold: Path, tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = evaluated(assay, gold, "one")
     gate = tmp_path / "gate.yaml"
@@ -286,24 +286,12 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     assert refused.code == 1
     assert "stays where it was" in refused.out
 
-    code = (
-        "import json, sys, mlflow, pandas as pd\n"
-        f"mlflow.set_tracking_uri('sqlite:///{store / 'mlflow.db'}')\n"
-        "model = mlflow.pyfunc.load_model('models:/assay@champion')\n"
-        f"queries = pd.DataFrame({{'query': {list(SMALL_QUERIES.values())!r}}})\n"
-        "hits = model.predict(queries, params={'top_k': 100})\n"
-        "hits.to_json(sys.argv[1], orient='records')\n"
-    )
-    out = tmp_path / "hits.json"
-    root = str(Path(__file__).parents[2])
-    subprocess.run(
-        [sys.executable, "-c", code, out],
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": root},
-        capture_output=True,
-    )
-    hits = pd.read_json(out)
+    import mlflow
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{store / 'mlflow.db'}")
+    model = mlflow.pyfunc.load_model("models:/assay@champion")
+    queries = pd.DataFrame({"query": list(SMALL_QUERIES.values())})
+    hits = model.predict(queries, params={"top_k": 100})
     eroded = assay("promote", worse, "--alias", "champion", "--gate", loose)
     assert eroded.code == 0, eroded.err
     assert f"({difference:+.4f}): lower than champion until now" in eroded.out
@@ -318,7 +306,9 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     assert not list(store.rglob("*.pkl"))
 
 
-def test_promoted_run_stands_once_on_the_leaderboard(assay, gold: Path, tmp_path: Path) -> None:
+def test_promoted_run_loads_elsewhere_and_stands_once_on_the_leaderboard(
+    assay, gold: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "run"
     done = assay("evaluate", gold, "-o", out, *GENERAL, "--json")
     assert done.code == 0, done.err
