@@ -13,6 +13,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,6 +87,8 @@ def run(arguments: list[str], folder: str, environment: dict[str, str], streams:
 
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
+    # The server's own were made for other files: what can be sought in may be a pipe by now.
+    sys.stdout, sys.stderr = (os.fdopen(n, "w", 1, closefd=False) for n in (1, 2))
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -96,6 +99,8 @@ def run(arguments: list[str], folder: str, environment: dict[str, str], streams:
         code = 0
     except SystemExit as stopped:
         code = int(str(stopped.code or 0))
+    except BaseException:  # noqa: BLE001 - a process of its own would end like this
+        traceback.print_exc()
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

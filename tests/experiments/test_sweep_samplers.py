@@ -11,8 +11,8 @@ from sweep_worlds import biomed_world, small_settings, small_space, small_world
 
 from experiments.metrics import parse_measure
 from experiments.space import Space, load_space
-from experiments.sweep import procedure
 from experiments.sweep import samplers as samplers_module
+from experiments.sweep import study_runner
 from experiments.sweep.inert import Screening
 from experiments.sweep.objective import Objective
 from experiments.sweep.procedure import run_sweep
@@ -44,7 +44,7 @@ def screened_once(
     biomed: World, screenings: dict[str, Screening], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Screen a space over the biomedical world once: which sampler follows has no part in it."""
-    real = procedure.screen
+    real = study_runner.screen
 
     def screen(space: Space, base: RetrieverConfig, objective: Objective) -> Screening:
         assert objective.retriever is biomed[1]
@@ -52,7 +52,7 @@ def screened_once(
             screenings[space.digest] = real(space, base, objective)
         return screenings[space.digest]
 
-    monkeypatch.setattr(procedure, "screen", screen)
+    monkeypatch.setattr(study_runner, "screen", screen)
 
 
 def trials_of(folder: Path) -> list[optuna.trial.FrozenTrial]:
