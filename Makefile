@@ -22,7 +22,7 @@ demo: $(READY) ## Run the whole main job on the bundled gold set
 	$(BIN)/assay demo
 
 test: $(READY) ## Run all tests
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 check: $(READY) ## Lint, format, types, import rules
 	$(BIN)/ruff check .

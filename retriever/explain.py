@@ -192,13 +192,15 @@ def _merged(trace: Trace, row: int, ids: Sequence[str]) -> list[dict[str, Any]]:
 def _reranked(trace: Trace, row: int, ids: Sequence[str]) -> list[dict[str, Any]]:
     final = trace.final
     names = tuple(dict.fromkeys((*FINAL_TERMS, *final.terms)))
+    # A term is laid over all slots of the batch when it is read: once each, not once a candidate.
+    terms = {name: by_slot[row] for name, by_slot in final.terms.items()}
     return [
         {
             "chunk_id": ids[slot],
             "collection": trace.collections[final.node[row, slot]],
             "rank": rank,
             "score": _number(final.score[row, slot]),
-            **{name: _part(final.terms, name, row, slot) for name in names},
+            **{name: _number(terms[name][slot]) if name in terms else None for name in names},
         }
         for rank, slot in enumerate(final.order[row, : final.count[row]], start=1)
     ]

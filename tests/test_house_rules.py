@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-ASSAY = Path(sys.executable).with_name("assay")
 HEAVY = {"torch", "transformers", "ranx", "mlflow", "pandas", "scipy", "faiss", "sqlalchemy"}
 
 
@@ -24,12 +23,12 @@ def test_light_commands_import_nothing_heavy(arguments: list[str]) -> None:
     assert done.stderr.strip() == "[]"
 
 
-def test_search_imports_only_what_it_needs(tmp_path: Path) -> None:
+def test_search_imports_only_what_it_needs(assay, tmp_path: Path) -> None:
     from worlds import write_corpus
 
     write_corpus(tmp_path / "c", {"a": "egfr inhibitor"})
     index = tmp_path / "index"
-    subprocess.run([ASSAY, "index", tmp_path / "c", "-o", index], check=True, capture_output=True)
+    assert assay("index", tmp_path / "c", "-o", index).code == 0
     code = (
         "import sys\n"
         "from experiments.cli import main\n"

@@ -72,3 +72,26 @@ def write_gold(
     text = "\n".join(["query-id\tcorpus-id\tscore", *judged]) + "\n"
     (folder / "qrels" / f"{split}.tsv").write_text(text, "utf-8")
     return folder
+
+
+SMALL_TEXTS = {
+    "d0": "gefitinib blocks egfr in lung cancer",
+    "d1": "capmatinib is a met inhibitor",
+    "d2": "aldesleukin is il-2",
+    "d3": "tocilizumab binds the receptor of il-6",
+    "d4": "travel must be approved by a manager",
+    "d5": "egfr is a receptor",
+    "d6": "lung function tests",
+}
+SMALL_QUERIES = {
+    "q1": "which drug blocks egfr",
+    "q2": "il-6 receptor antibody",
+    "q3": "who approves travel",
+    "q4": "egfr receptor lung",
+}
+
+
+def write_small_gold(folder: Path) -> Path:
+    """Write a gold set of four queries on seven documents of one sentence."""
+    qrels = {"q1": {"d0": 1}, "q2": {"d3": 1}, "q3": {"d4": 1}, "q4": {"d6": 1}}
+    return write_gold(folder, SMALL_TEXTS, SMALL_QUERIES, qrels)

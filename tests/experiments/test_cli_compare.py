@@ -8,35 +8,14 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from worlds import write_gold
+from worlds import SMALL_QUERIES, write_gold, write_small_gold
 
-DOCUMENTS = {
-    f"d{i}": text
-    for i, text in enumerate(
-        [
-            "gefitinib blocks egfr in lung cancer",
-            "capmatinib is a met inhibitor",
-            "aldesleukin is il-2",
-            "tocilizumab binds the receptor of il-6",
-            "travel must be approved by a manager",
-            "egfr is a receptor",
-            "lung function tests",
-        ]
-    )
-}
-QUERIES = {
-    "q1": "which drug blocks egfr",
-    "q2": "il-6 receptor antibody",
-    "q3": "who approves travel",
-    "q4": "egfr receptor lung",
-}
-QRELS = {"q1": {"d0": 1}, "q2": {"d3": 1}, "q3": {"d4": 1}, "q4": {"d6": 1}}
 GENERAL = ["--set", "namespace=general"]
 
 
 @pytest.fixture
 def gold(tmp_path: Path) -> Path:
-    return write_gold(tmp_path / "gold", DOCUMENTS, QUERIES, QRELS)
+    return write_small_gold(tmp_path / "gold")
 
 
 def evaluated(assay, gold: Path, name: str, *more: object) -> Path:
@@ -279,8 +258,9 @@ def test_power_is_told_with_and_without_runs(assay, gold: Path) -> None:
     assert refused.code == 2
 
 
-def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
-    assay, gold: Path, tmp_path: Path, store: Path
+@pytest.mark.usefixtures("replay_here")
+def test_champion_is_promoted_after_its_gate_and_ranks_as_its_run(
+    assay, gold: Path, tmp_path: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = evaluated(assay, gold, "one")
     gate = tmp_path / "gate.yaml"
@@ -306,24 +286,12 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     assert refused.code == 1
     assert "stays where it was" in refused.out
 
-    code = (
-        "import json, sys, mlflow, pandas as pd\n"
-        f"mlflow.set_tracking_uri('sqlite:///{store / 'mlflow.db'}')\n"
-        "model = mlflow.pyfunc.load_model('models:/assay@champion')\n"
-        f"queries = pd.DataFrame({{'query': {list(QUERIES.values())!r}}})\n"
-        "hits = model.predict(queries, params={'top_k': 100})\n"
-        "hits.to_json(sys.argv[1], orient='records')\n"
-    )
-    out = tmp_path / "hits.json"
-    root = str(Path(__file__).parents[2])
-    subprocess.run(
-        [sys.executable, "-c", code, out],
-        check=True,
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": root},
-        capture_output=True,
-    )
-    hits = pd.read_json(out)
+    import mlflow
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{store / 'mlflow.db'}")
+    model = mlflow.pyfunc.load_model("models:/assay@champion")
+    queries = pd.DataFrame({"query": list(SMALL_QUERIES.values())})
+    hits = model.predict(queries, params={"top_k": 100})
     eroded = assay("promote", worse, "--alias", "champion", "--gate", loose)
     assert eroded.code == 0, eroded.err
     assert f"({difference:+.4f}): lower than champion until now" in eroded.out
@@ -332,13 +300,15 @@ def test_champion_is_promoted_after_its_gate_and_loads_elsewhere(
     for line in (one / "run.trec").read_text().splitlines():
         query_id, _, document_id, *_ = line.split()
         recorded.setdefault(query_id, []).append(document_id)
-    for query_id, text in QUERIES.items():
+    for query_id, text in SMALL_QUERIES.items():
         of_query = hits[hits["query"] == text].sort_values("rank")
         assert list(dict.fromkeys(of_query["document_id"])) == recorded[query_id]
     assert not list(store.rglob("*.pkl"))
 
 
-def test_promoted_run_stands_once_on_the_leaderboard(assay, gold: Path, tmp_path: Path) -> None:
+def test_promoted_run_loads_elsewhere_and_stands_once_on_the_leaderboard(
+    assay, gold: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "run"
     done = assay("evaluate", gold, "-o", out, *GENERAL, "--json")
     assert done.code == 0, done.err
@@ -374,7 +344,7 @@ def _line_searches_from_an_empty_folder(line: str, folder: Path) -> None:
     ours = ("MLFLOW_", "ASSAY_")
     bare = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
     found = subprocess.run(
-        line.replace("your question", QUERIES["q3"]),
+        line.replace("your question", SMALL_QUERIES["q3"]),
         shell=True,
         cwd=folder,
         env={**bare, "PYTHONPATH": str(Path(__file__).parents[2])},
@@ -410,6 +380,7 @@ def flattered(run: Path) -> None:
     (run / "run.json").write_text(json.dumps(record))
 
 
+@pytest.mark.usefixtures("replay_here")
 def test_promotion_is_refused_when_the_run_was_tampered_with(
     assay, gold: Path, store: Path
 ) -> None:

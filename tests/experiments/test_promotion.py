@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from worlds import write_gold
+from worlds import write_small_gold
 
 from experiments.recorded import RecordedRun
 from experiments.tracking import promotion
@@ -17,32 +17,11 @@ from experiments.tracking.store import default_tracking_uri, open_client
 from experiments.tracking.turns import _machine, one_promotion, scratch_folder
 
 ROOT = Path(__file__).parents[2]
-DOCUMENTS = {
-    f"d{i}": text
-    for i, text in enumerate(
-        [
-            "gefitinib blocks egfr in lung cancer",
-            "capmatinib is a met inhibitor",
-            "aldesleukin is il-2",
-            "tocilizumab binds the receptor of il-6",
-            "travel must be approved by a manager",
-            "egfr is a receptor",
-            "lung function tests",
-        ]
-    )
-}
-QUERIES = {
-    "q1": "which drug blocks egfr",
-    "q2": "il-6 receptor antibody",
-    "q3": "who approves travel",
-    "q4": "egfr receptor lung",
-}
-QRELS = {"q1": {"d0": 1}, "q2": {"d3": 1}, "q3": {"d4": 1}, "q4": {"d6": 1}}
 
 
 @pytest.fixture
 def gold(tmp_path: Path) -> Path:
-    return write_gold(tmp_path / "gold", DOCUMENTS, QUERIES, QRELS)
+    return write_small_gold(tmp_path / "gold")
 
 
 @pytest.fixture
@@ -69,6 +48,7 @@ def versions(store: Path) -> list[int]:
     return sorted(int(one.version) for one in client.search_model_versions(f"name='{MODEL}'"))
 
 
+@pytest.mark.usefixtures("replay_here")
 def test_second_promotion_waits_and_is_judged_against_the_first(
     assay: Any, gold: Path, gate: Path, store: Path
 ) -> None:

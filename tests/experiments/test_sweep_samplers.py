@@ -10,13 +10,16 @@ from optuna.trial import TrialState
 from sweep_worlds import biomed_world, small_settings, small_space, small_world
 
 from experiments.metrics import parse_measure
-from experiments.space import load_space
+from experiments.space import Space, load_space
 from experiments.sweep import samplers as samplers_module
+from experiments.sweep import study_runner
+from experiments.sweep.inert import Screening
+from experiments.sweep.objective import Objective
 from experiments.sweep.procedure import run_sweep
 from experiments.sweep.samplers import Sampling, drawn_at_random, grid_of, grid_points
 from experiments.sweep.storage import open_storage
 from gold import GoldSet
-from retriever import InputError, Retriever
+from retriever import InputError, Retriever, RetrieverConfig
 
 World = tuple[GoldSet, Retriever]
 
@@ -31,12 +34,34 @@ def biomed(tmp_path_factory: pytest.TempPathFactory) -> World:
     return biomed_world(tmp_path_factory.mktemp("biomed"))
 
 
+@pytest.fixture(scope="module")
+def screenings() -> dict[str, Screening]:
+    return {}
+
+
+@pytest.fixture
+def screened_once(
+    biomed: World, screenings: dict[str, Screening], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Screen a space over the biomedical world once: which sampler follows has no part in it."""
+    real = study_runner.screen
+
+    def screen(space: Space, base: RetrieverConfig, objective: Objective) -> Screening:
+        assert objective.retriever is biomed[1]
+        if space.digest not in screenings:
+            screenings[space.digest] = real(space, base, objective)
+        return screenings[space.digest]
+
+    monkeypatch.setattr(study_runner, "screen", screen)
+
+
 def trials_of(folder: Path) -> list[optuna.trial.FrozenTrial]:
     url = small_settings(folder, 1).storage
     study = optuna.load_study(study_name="small", storage=open_storage(url))
     return study.get_trials(states=(TrialState.COMPLETE,))
 
 
+@pytest.mark.usefixtures("screened_once")
 @pytest.mark.parametrize("sampler", ["tpe", "cmaes", "gp", "nsga2", "random", "qmc"])
 def test_sampler_ends_a_sweep_over_the_space_that_ships(
     biomed: World, tmp_path: Path, sampler: str, monkeypatch: pytest.MonkeyPatch
@@ -119,6 +144,7 @@ def test_grid_visits_every_point_once_and_ends(world: World, tmp_path: Path) -> 
     assert len(tried) >= 4  # the default takes the place of one point
 
 
+@pytest.mark.usefixtures("screened_once")
 def test_grid_beyond_reach_is_refused_at_once(
     biomed: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,13 +4,13 @@ import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+from warm_assay import warm_assay
 from worlds import write_gold
 
 ROOT = Path(__file__).parents[2]
@@ -91,7 +91,14 @@ def test_no_comparison_is_no_fault_of_the_comment(tmp_path: Path) -> None:
     assert step["continue-on-error"]  # a fork's token
 
 
-def run_steps(folder: Path, tools: Path) -> list[tuple[str, int, str]]:
+@pytest.fixture(scope="module")
+def assay_on_path() -> Iterator[Path]:
+    """Return a folder with a command `assay`."""
+    with warm_assay() as folder:
+        yield folder
+
+
+def run_steps(folder: Path, *tools: Path) -> list[tuple[str, int, str]]:
     """Run the `run:` steps as a runner does: after a failure only those that say always()."""
     (job,) = workflow()["jobs"].values()
     values = {
@@ -102,8 +109,7 @@ def run_steps(folder: Path, tools: Path) -> list[tuple[str, int, str]]:
     }
     environment = {
         **os.environ,
-        "PYTHONPATH": str(ROOT),
-        "PATH": os.pathsep.join([str(tools), str(Path(sys.executable).parent), os.environ["PATH"]]),
+        "PATH": os.pathsep.join([*map(str, tools), os.environ["PATH"]]),
         **{name: filled(value, values) for name, value in job["env"].items()},
     }
     done: list[tuple[str, int, str]] = []
@@ -136,7 +142,12 @@ def run_steps(folder: Path, tools: Path) -> list[tuple[str, int, str]]:
     [("{dense: 0.85, bm25: 0.15}", True, False), ("{dense: 0.0, bm25: 1.0}", False, True)],
 )
 def test_steps_of_the_workflow_judge_a_change_of_weights(
-    repository: Path, tmp_path: Path, weights: str, passes: bool, is_first: bool
+    repository: Path,
+    tmp_path: Path,
+    assay_on_path: Path,
+    weights: str,
+    passes: bool,
+    is_first: bool,
 ) -> None:
     if is_first:  # the base branch has no configuration yet
         git(repository, "rm", "-q", "search/my.yaml")
@@ -158,7 +169,7 @@ def test_steps_of_the_workflow_judge_a_change_of_weights(
     )
     gh.chmod(0o755)
 
-    steps = run_steps(checkout, tools)
+    steps = run_steps(checkout, tools, assay_on_path)
     codes = {command.partition(" -")[0]: code for command, code, _ in steps}
     assert all(code in (0, 1) for code in codes.values()), steps
     assert codes["assay compare before search/my.yaml"] == (0 if passes else 1), steps
