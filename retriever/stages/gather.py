@@ -143,13 +143,13 @@ def find_places(slots: Slots, members: Members) -> Places:
     nth = np.cumsum(brought, axis=1, dtype=np.int32)
     count = nth[:, -1:] if width else np.zeros((queries, 1), dtype=np.int32)
     places = int(count.max(initial=0))
-    across = np.arange(width, dtype=np.int32)
-    # The chunks stand first, the nth at n - 1; each other slot after them and those before it.
-    place = np.empty((queries, width + 1), dtype=np.int32)
-    place[:, :width] = (count + across - nth) + brought * (2 * nth - 1 - count - across)
-    place[:, width] = places
-    slot = np.empty((queries, width), dtype=np.int32)
-    slot.ravel()[row * width + place[:, :width]] = across
+    place = np.full((queries, width + 1), places, dtype=np.int32)
+    np.subtract(nth, 1, out=place[:, :width])
+    # The chunks stand first, by slot, then the other slots: they are put behind by one high bit.
+    bits = np.int32(width.bit_length())
+    slot = np.arange(width, dtype=np.int32) | (~brought).astype(np.int32) << bits
+    slot.sort(axis=1)
+    slot &= (np.int32(1) << bits) - np.int32(1)
     spot = tuple(row * (places + 1) + place.ravel().take(at) for at in pointer)
     return Places(slot, places, spot, np.any(found[:, :width] > 1, axis=1))
 
