@@ -35,8 +35,12 @@ bench: $(READY) ## Measure; every figure is a ratio within one run
 	$(BIN)/python benchmarks/search.py
 	$(BIN)/python benchmarks/evaluate.py
 	$(BIN)/python benchmarks/sweep.py
+	$(BIN)/python benchmarks/sweep_scale.py
 	$(BIN)/python benchmarks/sweep_kills.py
 	$(BIN)/python benchmarks/sweep_noise.py
+	$(BIN)/python benchmarks/spl_ddi_sweep.py
+	$(BIN)/python benchmarks/profile_studies.py
+	$(BIN)/python benchmarks/attribution.py
 	$(BIN)/python benchmarks/rank_weight.py
 	$(BIN)/python benchmarks/domain_threshold.py
 	$(BIN)/python benchmarks/kinase_lookup.py
