@@ -225,17 +225,8 @@ def gather(
             layers.append(Layer(g, of, spread(some, values, empty), alone))
 
     node_bits = len(names).bit_length()
-    deepest = max((int(rank.max(initial=0)) for rank in ranks), default=0)
-    far = np.int32((deepest + 1) << node_bits)
-    laid = np.full(table, far, dtype=np.int32)
-    flat = laid.ravel()
-    for i, rank in enumerate(ranks):
-        near = rank << np.int32(node_bits)
-        near |= np.int32(collection[i])
-        if member[i] is not members.member[i]:
-            near = np.maximum(near, far * ~member[i])
-        flat[spot[i]] = near if i == 0 else np.minimum(near, flat.take(spot[i]))
-    nearest = laid[:, : places.width]
+    cut_from = [None if m is whole else m for m, whole in zip(member, members.member, strict=True)]
+    nearest, far = _nearest(places, ranks, cut_from, collection, node_bits)
     retrieved = nearest < far
     several, best = _NOBODY, np.zeros((len(names), 0), dtype=np.int32)
     if by_node:
@@ -261,6 +252,30 @@ def gather(
         node=node,
         audit=(AuditEvent("merge", "rrf_dedupe", repeated),) if repeated.any() else (),
     )
+
+
+def _nearest(
+    places: Places,
+    ranks: Sequence[Integers],
+    left: Sequence[Booleans | None],
+    collection: Sequence[int],
+    node_bits: int,
+) -> tuple[Integers, np.int32]:
+    """Return the best rank in any list with its node behind it, and what stands for no rank.
+
+    `left` says what a cut has left of each list, None where nothing was cut.
+    """
+    deepest = max((int(rank.max(initial=0)) for rank in ranks), default=0)
+    far = np.int32((deepest + 1) << node_bits)
+    laid = np.full((len(places.slot), places.width + 1), far, dtype=np.int32)
+    flat = laid.ravel()
+    for i, (rank, inside, spot) in enumerate(zip(ranks, left, places.spot, strict=True)):
+        near = rank << np.int32(node_bits)
+        near |= np.int32(collection[i])
+        if inside is not None:
+            near = np.maximum(near, far * ~inside)
+        flat[spot] = near if i == 0 else np.minimum(near, flat.take(spot))
+    return laid[:, : places.width], far
 
 
 _NOBODY = np.zeros(0, dtype=np.int64)
