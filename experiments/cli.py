@@ -107,6 +107,15 @@ def main() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
+def _refuse_empty_place(arguments: list[str]) -> None:
+    """Refuse `-o ""`, as of a variable that a script forgot to set: it would mean this folder."""
+    for option, value in zip(arguments, [*arguments[1:], None], strict=False):
+        if option == "--":
+            return
+        if option == "--out=" or (option in ("-o", "--out") and value == ""):
+            _fail(f"{option.rstrip('=')} is empty (give {option.rstrip('=')} a place)")
+
+
 def run_command() -> None:
     """Run the command line; bad input ends with one line on stderr and exit code 2.
 
@@ -114,6 +123,7 @@ def run_command() -> None:
     """
     _open_streams()
     try:
+        _refuse_empty_place(sys.argv[1:])
         code = app(standalone_mode=False)
         sys.stdout.flush()
         if code == INTERRUPTED:

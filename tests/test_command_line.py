@@ -34,6 +34,8 @@ def run(tmp_path: Path) -> Path:
         (["config", "show", "--set", "merge.weights.dense=1e308"], "merge.weights.dense"),
         (["config", "show", "--set", "a\nb=1"], "is no parameter"),
         (["gold", "validate", "/nowhere"], "no such directory"),
+        (["evaluate", "/nowhere", "-o", ""], "-o is empty (give -o a place)"),
+        (["sweep", "/nowhere", "--out="], "--out is empty"),
         (["search", "/nowhere", "x"], "no index here"),
     ],
 )

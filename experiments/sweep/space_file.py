@@ -128,7 +128,8 @@ def _refuse_fixed(path: str, line: _Line) -> None:
 def _lines(text: str) -> dict[str, int]:
     """Return the line of every key below `parameters`, from 1."""
     tree = yaml.compose(text, Loader=yaml.SafeLoader)
-    assert isinstance(tree, yaml.MappingNode)  # noqa: S101 - read_yaml has read it
+    if not isinstance(tree, yaml.MappingNode):  # nothing but comments, say
+        return {}
     for key, value in tree.value:
         if key.value == "parameters" and isinstance(value, yaml.MappingNode):
             return {str(inner.value): inner.start_mark.line + 1 for inner, _ in value.value}

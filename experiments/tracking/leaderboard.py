@@ -75,7 +75,6 @@ def boards(experiment: str, metric: str, most: int) -> dict[str, Any]:
 
 def _row(run: Any, value: float, aliases: dict[str, list[str]]) -> dict[str, Any]:
     tags = run.data.tags
-    started = datetime.fromtimestamp(run.info.start_time / 1000, UTC)
     return {
         "run_id": run.info.run_id,
         "name": run.info.run_name or "",
@@ -84,9 +83,18 @@ def _row(run: Any, value: float, aliases: dict[str, list[str]]) -> dict[str, Any
         "config": tags.get("assay.config", ""),
         "index": tags.get("assay.index", ""),
         "git_commit": tags.get("assay.git_commit", ""),
-        "created": started.isoformat(timespec="seconds"),
+        "created": _created(run.info.start_time),
         "aliases": aliases.get(run.info.run_id, []),
     }
+
+
+def _created(milliseconds: int | None) -> str:
+    """Return when a run began; empty where MLflow's record holds no time that there is."""
+    try:
+        began = datetime.fromtimestamp((milliseconds or 0) / 1000, UTC)
+    except (ValueError, OverflowError, OSError):
+        return ""
+    return began.isoformat(timespec="seconds") if milliseconds else ""
 
 
 def _ranked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

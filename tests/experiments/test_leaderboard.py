@@ -10,7 +10,7 @@ import pytest
 from mlflow.exceptions import MlflowException
 
 from experiments.tracking import leaderboard
-from experiments.tracking.leaderboard import boards
+from experiments.tracking.leaderboard import _created, boards
 from retriever.files import InputError
 
 
@@ -152,3 +152,9 @@ def test_experiment_that_is_not_there_is_refused(given: Any) -> None:
     given(stage="deleted")
     with pytest.raises(InputError, match="deleted"):
         boards("assay", "ndcg@10", 9)
+
+
+@pytest.mark.parametrize("milliseconds", [None, 0, 10**18, -(10**18)])
+def test_run_without_a_time_that_there_is_has_no_date(milliseconds: int | None) -> None:
+    assert _created(milliseconds) == ""
+    assert _created(86_400_000) == "1970-01-02T00:00:00+00:00"

@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -247,3 +248,12 @@ def test_fault_at_the_top_is_named_with_its_line(line: str, message: str, tmp_pa
     with pytest.raises(InputError) as refused:
         load_space(file).check(BASE, file)
     assert f"{file}:3: {message}" in str(refused.value)
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "null\n", "---\n"])
+def test_space_without_anything_is_refused_by_name(text: str, assay: Any, tmp_path: Path) -> None:
+    (tmp_path / "empty.yaml").write_text(text)
+    found = assay("space", "validate", tmp_path / "empty.yaml")
+    assert (found.code, found.out) == (2, "")
+    assert "empty.yaml" in found.err
+    assert "parameters" in found.err

@@ -90,6 +90,7 @@ def put(name: str, values: Callable[[list[Any]], list[Any]]) -> Callable[[pa.Tab
         ("queries", put("causes", lambda v: [1 for _ in v]), "causes holds no text"),
         ("queries", put("evidence", lambda v: ["[1]", *v[1:]]), "'q0000': evidence is not of its"),
         ("queries", put("gold_rank:final", lambda v: [0 for _ in v]), "holds no ranks from 1"),
+        ("queries", put("gold_rank:final", lambda v: [2**62 for _ in v]), "holds no ranks from 1"),
         # Query 11 has the rows from 220 on; 19 of its 20 are left.
         ("candidates", lambda t: t.slice(0, 239), "holds 19 units of query 'q0011'; queries"),
         ("candidates", lambda t: t.drop_columns("gold"), "lacks the columns gold"),
