@@ -52,13 +52,12 @@ class RecordedRun:
 
         Raises InputError where it does not hold what run.json says.
         """
-        import pyarrow.parquet as pq
-
+        from reports.columns import read_table
         from reports.run_schema import check_queries
 
         file = self.path / "queries.parquet"
         with self._reading(file.name) as stream, _refusing():
-            check_queries(pq.read_table(stream), self.record, file)
+            check_queries(read_table(stream), self.record, file)
         return self._table(file.name)
 
     @cached_property
@@ -88,7 +87,7 @@ class RecordedRun:
         import pandas as pd
 
         with self._reading(name) as stream:
-            return pd.read_parquet(stream)
+            return pd.read_parquet(stream, use_threads=False)  # see reports.columns.read_table
 
     @contextmanager
     def _reading(self, name: str) -> Iterator[BinaryIO]:

@@ -3,16 +3,16 @@
 A table that was written by something else, or changed, is one error that names file and column.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 import numpy.typing as npt
 
 from reports.faults import InputError
 
-__all__ = ["ANEW", "check_kind", "check_names", "numbers_of", "ranks_of"]
+__all__ = ["ANEW", "check_kind", "check_names", "numbers_of", "ranks_of", "read_table"]
 
 ANEW = "evaluate anew"
 _EXPECTED = {"text": "text", "flag": "true or false", "number": "numbers"}
@@ -45,6 +45,17 @@ def check_kind(column: Any, name: str, kind: str, file: Path, *, whole: bool = F
     if not (fits or (empty and (not whole or not len(column)))) or (whole and column.null_count):
         expected = f"{_EXPECTED[kind]}{' in every row' if whole else ''}"
         raise InputError(f"the column {name} holds no {expected}", path=file, fix=ANEW)
+
+
+def read_table(file: BinaryIO, columns: Sequence[str] | None = None) -> Any:
+    """Return an open Parquet file as an Arrow table, read by this thread alone.
+
+    pyarrow's pool of threads sometimes ends a process that ends soon after with an abort (exit
+    code 134 in place of ours, once in 60).
+    """
+    import pyarrow.parquet as pq
+
+    return pq.read_table(file, columns=None if columns is None else [*columns], use_threads=False)
 
 
 def numbers_of(column: Any, name: str, file: Path) -> npt.NDArray[np.float64]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from reports.columns import ANEW, check_kind, check_names, numbers_of, ranks_of
+from reports.columns import ANEW, check_kind, check_names, numbers_of, ranks_of, read_table
 from reports.faults import InputError
 from reports.run_schema import check_queries, read_record
 
@@ -52,10 +52,8 @@ class RunDirectory:
     @cached_property
     def queries(self) -> Any:
         """queries.parquet, a row a query, as an Arrow table that agrees with run.json."""
-        import pyarrow.parquet as pq
-
         with self._reading("queries.parquet") as file:
-            table = pq.read_table(file)
+            table = read_table(file)
         check_queries(table, self.record, self.path / "queries.parquet")
         return table
 
@@ -110,13 +108,12 @@ class RunDirectory:
         """
         import pyarrow as pa
         import pyarrow.compute as pc
-        import pyarrow.parquet as pq
 
         if not (self.path / "texts.parquet").is_file():
             return [None] * len(chunk_ids), [""] * len(chunk_ids), [0] * len(chunk_ids)
         path = self.path / "texts.parquet"
         with self._reading(path.name) as file:
-            table = pq.read_table(file)
+            table = read_table(file)
         check_names(table.column_names, list(_TEXT_COLUMNS), path)
         for name, kind in _TEXT_COLUMNS.items():
             check_kind(table.column(name), name, kind, path)
@@ -246,7 +243,7 @@ class CandidateColumns:
 
     def _column(self, name: str) -> Any:
         check_names(self.names, [name], self.path)
-        return self._parquet.read(columns=[name]).column(name)
+        return self._parquet.read(columns=[name], use_threads=False).column(name)
 
 
 def _read_json(path: Path) -> Mapping[str, Any] | None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from reports.cells import cut, p_text, short, signed
+from reports.columns import read_table
 from reports.conditional import conditional_in_words
 from reports.faults import InputError
 from reports.page import render_page
@@ -77,11 +78,10 @@ def read_sweep(folder: Path) -> SweepFolder:
 
 def _read_trials(file: Path, record: Mapping[str, Any]) -> Trials:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
     try:
         with file.open("rb") as stream:
-            columns = pq.read_table(stream).to_pydict()
+            columns = read_table(stream).to_pydict()
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"cannot be read: {error}", path=file, fix="sweep anew") from error
     try:

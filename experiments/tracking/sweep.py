@@ -21,6 +21,7 @@ from experiments.tracking.mlflow_run import ChildRun, DatasetRecord, TrackedRun,
 from experiments.tracking.promotion import FOLDER, save_model
 from experiments.tracking.registered import TaggedRun, tagged_run
 from experiments.tracking.store import default_tracking_uri, load_line, shown_uri
+from reports.columns import read_table
 from retriever import Index
 from retriever.config import load_config
 
@@ -161,10 +162,8 @@ def _tags(record: Mapping[str, Any]) -> dict[str, str]:
 
 def _steps(table: Path, objectives: Sequence[str]) -> dict[str, list[tuple[int, float]]]:
     """Return the objectives of every finished trial by its number."""
-    import pyarrow.parquet as pq
-
     with table.open("rb") as stream:
-        trials = pq.read_table(stream, columns=["trial", *(f"objective:{n}" for n in objectives)])
+        trials = read_table(stream, columns=["trial", *(f"objective:{n}" for n in objectives)])
     numbers = trials.column("trial").to_pylist()
     return {
         f"trial_{name}": list(
