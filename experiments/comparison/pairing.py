@@ -60,8 +60,8 @@ def pair(baseline: RecordedRun, candidate: RecordedRun, *, shared_queries: bool 
 
     Runs of different gold sets are refused unless `shared_queries`; then the queries are kept that
     have one text and one set of judgements in both. Raises InputError for that, for gold sets that
-    count otherwise (level, relevant_from), for runs of one gold set that lack a query of it, and
-    where nothing is shared.
+    count otherwise (level, relevant_from, evaluation.cutoff), for runs of one gold set that lack
+    a query of it, and where nothing is shared.
     """
     one, other = baseline.record["gold"], candidate.record["gold"]
     same_gold = bool(one["digest"] == other["digest"])
@@ -78,6 +78,14 @@ def pair(baseline: RecordedRun, candidate: RecordedRun, *, shared_queries: bool 
                 path=candidate.path,
                 fix="evaluate both with the same",
             )
+    passed_by = _cutoff(baseline), _cutoff(candidate)
+    if None not in passed_by and passed_by[0] != passed_by[1]:
+        raise InputError(
+            f"the runs let a query pass by its first {passed_by[0]} and its first {passed_by[1]} "
+            "results: evaluation.cutoff differs",
+            path=candidate.path,
+            fix="evaluate both with the same, or a change could loosen its own gate",
+        )
     left_out: dict[str, int] = {}
     theirs = _scorable(candidate)
     ours = _scorable(baseline)
@@ -115,6 +123,13 @@ def pair(baseline: RecordedRun, candidate: RecordedRun, *, shared_queries: bool 
         left_out={reason: count for reason, count in left_out.items() if count},
         missing=tuple(key for key in everything if key not in keys),
     )
+
+
+def _cutoff(run: RecordedRun) -> int | None:
+    """Return by how many results a query passes; None where the run keeps no configuration."""
+    if run.is_imported or not (run.path / "config.yaml").is_file():
+        return None
+    return run.config.evaluation.cutoff
 
 
 def _scorable(run: RecordedRun) -> dict[str, int]:

@@ -60,6 +60,16 @@ def test_comparison_is_written_and_printed(assay, gold: Path, tmp_path: Path) ->
     assert "gate" in broken.out
 
 
+def test_change_cannot_loosen_its_gate_by_another_cutoff(assay, gold: Path, tmp_path: Path) -> None:
+    one = evaluated(assay, gold, "one")
+    config = tmp_path / "evade.yaml"
+    config.write_text("namespace: general\nevaluation: {cutoff: 50}\n")
+    done = assay("compare", one, config, "-o", tmp_path / "c")
+    assert done.code == 2
+    assert "evaluation.cutoff differs" in done.err
+    assert not (tmp_path / "c").exists()
+
+
 def test_configuration_and_run_file_are_run_now(assay, gold: Path, tmp_path: Path) -> None:
     one = evaluated(assay, gold, "one")
     config = tmp_path / "my.yaml"
